@@ -1,0 +1,84 @@
+// Which of a few centers is nearest to one row, one distance at a time; and bounds that survive rounding.
+#pragma once
+
+#include <cassert>
+#include <cmath>
+#include <span>
+
+#include "distance.hpp"
+#include "types.hpp"
+
+namespace k2 {
+
+// Fast distances decide what is clear, the exact one decides near ties: the winner is the Nearest of panels.hpp.
+template <class T>
+class Contest {
+ public:
+  Contest(const Centers<T>& centers, const T* x, Label current)
+      : centers_(centers), x_(x), current_(current), error_(difference_error<T>(centers.d)) {}
+
+  // The distance of x to center j, which joins the contest.
+  double enter(Label j) {
+    const double s = static_cast<double>(kernel_.near(x_, centers_[static_cast<std::size_t>(j)], centers_.d));
+    if (best_ == kUnassigned || s * (1 + error_) < square_ * (1 - error_)) {
+      best_ = j, square_ = s, exact_ = -1.0;
+    } else if (s * (1 - error_) <= square_ * (1 + error_)) {
+      if (exact_ < 0) exact_ = measure(best_);
+      const double mine = measure(j);
+      if (mine < exact_ || (mine == exact_ && best_ != current_ && (j == current_ || j < best_))) {
+        best_ = j, square_ = s, exact_ = mine;
+      }
+    }
+    return std::sqrt(s);
+  }
+
+  Label best() const { return best_; }
+  std::size_t dimension() const { return centers_.d; }
+  double distance() const { return std::sqrt(square_); }
+
+ private:
+  double measure(Label j) const {
+    return kernel_.squared_distance(x_, centers_[static_cast<std::size_t>(j)], centers_.d);
+  }
+
+  const Kernels<T>& kernel_ = kernels<T>();
+  const Centers<T>& centers_;
+  const T* x_;
+  Label current_, best_ = kUnassigned;
+  double error_, square_ = 0.0, exact_ = -1.0;
+};
+
+// Distances become bounds: shrunk or stretched by more than they can be wrong, then kept as float.
+class Slack {
+ public:
+  template <class T>
+  static Slack of(std::size_t d) {
+    return Slack(difference_error<T>(d));
+  }
+  float below(double distance) const { return static_cast<float>(distance * shrink_); }
+  float above(double distance) const { return static_cast<float>(distance * stretch_); }
+  // For values that are bounds already: only the rounding to float.
+  static float down(double bound) { return bound > 0 ? static_cast<float>(bound * (1 - 0x1p-23)) : 0.0f; }
+  static float up(double bound) { return static_cast<float>(bound * (1 + 0x1p-23)); }
+
+ private:
+  explicit Slack(double error) : shrink_(1 - error - 0x1p-22), stretch_(1 + error + 0x1p-22) {}
+  double shrink_, stretch_;
+};
+
+// In a build with K2_CHECK: no lower(p) above the distance to the center in place p of the list, and `upper` not below
+// the distance to the first, the row's own.
+template <class T, class Lower>
+void check_list([[maybe_unused]] const T* x, [[maybe_unused]] const Centers<T>& centers,
+                [[maybe_unused]] std::span<const Label> ids, [[maybe_unused]] Lower&& lower,
+                [[maybe_unused]] double upper) {
+#if K2_CHECK
+  for (std::size_t p = 0; p < ids.size(); ++p) {
+    const T* c = centers[static_cast<std::size_t>(ids[p])];
+    const double distance = std::sqrt(kernels<T>().squared_distance(x, c, centers.d));
+    assert(p == 0 ? upper >= distance * (1 - 0x1p-40) : lower(p) <= distance * (1 + 0x1p-40));
+  }
+#endif
+}
+
+}  // namespace k2

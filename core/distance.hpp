@@ -1,0 +1,90 @@
+// The arithmetic on vectors, chosen once for the CPU we run on. With tiles_*.cpp and exact_*.cpp the only SIMD.
+//
+// Two kinds of kernel. The *exact* ones work in double with a fixed order of summation and no fused operations: they
+// give the same bits on every CPU, and every decision between two near values is theirs. The *fast* ones work in T
+// and differ from the truth by at most a known error, so they can only decide what is clear.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace k2 {
+
+// How many products the tile kernel adds before it starts a new partial sum: bounds the rounding error for any d.
+inline constexpr std::size_t kDepth = 256;
+
+// Part of the rows, in the order of a scan, and the columns [begin, end) to look at, in strips of `strip` columns
+// (begin is a whole number of them). What strip c says of row i goes to c * stride + i.
+template <class T>
+struct ScanBlock {
+  const T* data;
+  std::size_t d;
+  const std::uint32_t* rows;
+  const double* weights;  // of the rows as listed; nullptr: all one
+  std::size_t count, begin, end, strip, stride;
+};
+
+// The two smallest scores of a row over all centers, and where the smallest is.
+template <class T>
+struct Lowest {
+  T first, second;
+  std::int32_t index;
+};
+
+template <class T>
+struct Kernels {
+  const char* name;
+
+  // Exact: ||x - c||^2; x . v; both in double, fixed order.
+  double (*squared_distance)(const T* x, const T* c, std::size_t d);
+  double (*project)(const T* x, const double* v, std::size_t d);
+  // sum += w (x - mean) over rows in order; for each row and strip, square = ||sum||^2 and spread = w ||x - mean||^2.
+  void (*scan)(const ScanBlock<T>& block, const double* mean, double* sum, double* square, double* spread);
+  // to += q, from -= q with q = round((x - mean) * w * scale), an integer: order does not matter. from may be null.
+  void (*transfer)(const T* x, const double* mean, const double* scale, double w, std::int64_t* to, std::int64_t* from,
+                   std::size_t d);
+  // sum += w (x - mean), in double.
+  void (*accumulate)(const T* x, const double* mean, double w, double* sum, std::size_t d);
+
+  // Fast: ||x - c||^2 in difference form, relative error below difference_error<T>(d).
+  T (*near)(const T* x, const T* c, std::size_t d);
+  T (*square)(const T* x, std::size_t d);  // ||x||^2, same error
+
+  std::size_t panel;  // centers packed together
+  // Element i of `panel` centers side by side, for all i < d; `shift` (or null) taken off.
+  void (*pack)(const T* const* centers, const T* shift, std::size_t d, T* out);
+  // Fast: inner products of `m` rows with packed panels of `panel` centers each. out[i * stride + j].
+  void (*dots)(const T* const* rows, std::size_t m, const T* panels, std::size_t count, std::size_t d, T* out,
+               std::size_t stride);
+  // Fast: of score_j = base_j - 2 dot_j - norm * slack_j over `count` values, the two lowest merged into `best`.
+  void (*lowest)(const T* dots, const T* base, const T* slack, T norm, std::size_t count, std::int32_t offset,
+                 Lowest<T>* best);
+};
+
+// The kernels for this CPU, or for the variant named by K2MEANS_SIMD (v2, v3, v4, base).
+template <class T>
+const Kernels<T>& kernels();
+
+// Ask for a row that will be read soon.
+template <class T>
+inline void prefetch_row(const T* x, std::size_t d) {
+  for (std::size_t i = 0; i < d; i += 64 / sizeof(T)) __builtin_prefetch(x + i);
+}
+
+template <class T>
+inline constexpr double kUnit = sizeof(T) == 4 ? 0x1p-24 : 0x1p-53;  // unit roundoff
+
+// Relative error of Kernels::near: at most d/8 sums in a row, and a few more to join them.
+template <class T>
+double difference_error(std::size_t d) {
+  return (static_cast<double>(d) / 8 + 24) * kUnit<T>;
+}
+
+// Error of Kernels::dots relative to ||x|| ||c||, generous enough to cover the rounding of shifted rows and norms.
+template <class T>
+double product_error(std::size_t d) {
+  const double depth = static_cast<double>(d < kDepth ? d : kDepth);
+  return (depth + static_cast<double>(d) / kDepth + 16) * kUnit<T> + static_cast<double>(d) / 8 * 0x1p-53;
+}
+
+}  // namespace k2

@@ -1,0 +1,75 @@
+// An engine is one method bound to one dataset: assign, then move, one step at a time.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "distance.hpp"
+#include "move.hpp"
+#include "parallel.hpp"
+#include "types.hpp"
+
+namespace k2 {
+
+template <class T>
+struct Problem {
+  Rows<const T> x;
+  const double* weights;  // n, all positive; or null
+  Rows<const T> centers;  // where to start
+  const Label* labels;    // n; or null, if the initialisation gives none
+};
+
+// What module.cpp sees of every engine.
+template <class T>
+class AnyEngine {
+ public:
+  virtual ~AnyEngine() = default;
+  virtual Step step() = 0;          // one iteration
+  virtual Step settle() = 0;        // one more assignment; the centers stay
+  virtual double energy() = 0;      // of the labels and centers as they are after a step
+  virtual const Centers<T>& centers() const = 0;
+  virtual std::span<const Label> labels() const = 0;
+};
+
+template <class T, class Assign, class Move>
+class Engine final : public AnyEngine<T> {
+ public:
+  Engine(const Problem<T>& p, Assign assign, Move move, std::unique_ptr<Pool> pool)
+      : x_(p.x),
+        centers_(p.centers.data, p.centers.n, p.centers.d),
+        labels_(p.x.n, kUnassigned),
+        pool_(std::move(pool)),
+        assign_(std::move(assign)),
+        move_(std::move(move)) {
+    if (p.labels) labels_.assign(p.labels, p.labels + p.x.n);
+  }
+
+  Step step() override {
+    Step out = settle();
+    const Moved moved = move_(x_, labels_, centers_, *pool_);
+    for (const Row i : moved.refilled) assign_.forget(i);
+    out.ops += moved.ops;
+    out.moved += static_cast<std::int64_t>(moved.refilled.size());
+    out.shift = moved.shift;
+    return out;
+  }
+
+  Step settle() override {
+    const Assigned assigned = assign_(x_, centers_, std::span<Label>(labels_), *pool_);
+    return {assigned.ops, assigned.moved, 0.0};
+  }
+
+  double energy() override { return move_.energy(centers_, *pool_); }
+  const Centers<T>& centers() const override { return centers_; }
+  std::span<const Label> labels() const override { return labels_; }
+
+ private:
+  Rows<const T> x_;
+  Centers<T> centers_;
+  std::vector<Label> labels_;
+  std::unique_ptr<Pool> pool_;
+  Assign assign_;
+  Move move_;
+};
+
+}  // namespace k2

@@ -1,0 +1,44 @@
+// The methods: which assignment and which move make each of them. And the core's one place of compilation, at -O3.
+#include "engines.hpp"
+
+#include "assign_elkan.hpp"
+#include "assign_exhaustive.hpp"
+#include "assign_neighborhood.hpp"
+#include "survey.hpp"
+
+namespace k2 {
+namespace {
+
+template <class T, class Assign>
+std::unique_ptr<AnyEngine<T>> build(const Problem<T>& p, const Survey& survey, Assign assign, int threads, Pool::Poll poll) {
+  auto pool = std::make_unique<Pool>(threads, std::move(poll));
+  Mean<T> move(p.x, p.weights, survey, p.centers.n);
+  return std::make_unique<Engine<T, Assign, Mean<T>>>(p, std::move(assign), std::move(move), std::move(pool));
+}
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<AnyEngine<T>> make_lloyd(const Problem<T>& p, const Survey& survey, int threads, Pool::Poll poll) {
+  return build(p, survey, Exhaustive<T>(), threads, std::move(poll));
+}
+
+template <class T>
+std::unique_ptr<AnyEngine<T>> make_elkan(const Problem<T>& p, const Survey& survey, int threads, Pool::Poll poll) {
+  return build(p, survey, Elkan<T>(), threads, std::move(poll));
+}
+
+template <class T>
+std::unique_ptr<AnyEngine<T>> make_k2(const Problem<T>& p, const Survey& survey, std::size_t neighbors, Bounds bounds,
+                                      int threads, Pool::Poll poll) {
+  const std::size_t n = p.x.n, k = p.centers.n;
+  if (bounds == Bounds::elkan) {
+    return build(p, survey, AssignNeighborhood<T, SlotBounds<T>>(n, k, neighbors, threads), threads, std::move(poll));
+  }
+  return build(p, survey, AssignNeighborhood<T, RowBound<T>>(n, k, neighbors, threads), threads, std::move(poll));
+}
+
+K2_COMPILED(, float)
+K2_COMPILED(, double)
+
+}  // namespace k2

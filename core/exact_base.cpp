@@ -1,0 +1,2 @@
+#define K2_VARIANT base
+#include "exact_impl.hpp"

@@ -1,0 +1,215 @@
+// How centers move: the mean of their members (Algorithm 1, line 14), from moved rows only. The only writer of centers.
+//
+// Sums are kept in 64-bit fixed point about the mean of the data, one scale per column: adding and taking away is
+// exact, so neither the order of the rows nor the number of iterations leaves a trace. A column's spread must be worth
+// many quanta (2^24) for that; if one is not, for lack of range in n or in the weights, sums are kept in double
+// instead, and the clusters that changed are summed anew, rows in order.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "distance.hpp"
+#include "groups.hpp"
+#include "parallel.hpp"
+#include "refill.hpp"
+#include "survey.hpp"
+#include "types.hpp"
+
+namespace k2 {
+
+template <class T>
+class Mean {
+ public:
+  Mean(Rows<const T> x, const double* weights, const Survey& survey, std::size_t k)
+      : weights_(weights),
+        mean_(survey.mean),
+        total_(survey.total),
+        counted_(x.n, kUnassigned),
+        members_(k, 0),
+        touched_(k, 0),
+        scale_(x.d),
+        quantum_(x.d),
+        fixed_(choose_scale(x, survey)) {
+    if (fixed_) {
+      sums_.assign(k * x.d, 0);
+      weight_.assign(k, 0);
+    } else {
+      loose_sums_.assign(k * x.d, 0.0);
+      loose_weight_.assign(k, 0.0);
+    }
+  }
+
+  Moved operator()(Rows<const T> x, std::span<Label> labels, Centers<T>& centers, Pool& pool) {
+    Moved out;
+    out.ops.additions = count_moves(x, labels, pool);
+    if (std::find(members_.begin(), members_.end(), 0) != members_.end()) {
+      out.refilled = refill_empty(x, centers, std::span<const std::int64_t>(members_), labels, pool);
+      out.ops.distances = x.n;
+      out.ops.additions += count_moves(x, labels, pool);
+    }
+    out.shift = pool.tally<double>(centers.k, 64, [&](std::size_t a, std::size_t b, int) {
+      double shift = 0.0;
+      for (std::size_t j = a; j < b; ++j) shift += place(centers, j);
+      return shift;
+    });
+    return out;
+  }
+
+  // Sum of the squared distances of the rows to the centers of their labels, from the sums alone: O(k d).
+  double energy(const Centers<T>& centers, Pool& pool) const {
+    const double gain = pool.tally<double>(centers.k, 64, [&](std::size_t a, std::size_t b, int) {
+      double s = 0.0;
+      for (std::size_t j = a; j < b; ++j) {
+        const double w = weight(j);
+        for (std::size_t i = 0; i < centers.d; ++i) {
+          const double c = static_cast<double>(centers[j][i]) - mean_[i];
+          s += c * (2 * sum(j, i, centers.d) - w * c);
+        }
+      }
+      return s;
+    });
+    return std::max(0.0, total_ - gain);
+  }
+
+  bool fixed() const { return fixed_; }
+
+ private:
+  struct Change {
+    Row row;
+    Label from, to;
+  };
+
+  bool choose_scale(Rows<const T> x, const Survey& survey) {
+    const double n = static_cast<double>(x.n);
+    weight_scale_ = weights_ ? power_of_two_below(std::min(0x1p51, 0x1p62 / n) / survey.heaviest) : 1.0;
+    bool fine = !weights_ || 1 / weight_scale_ <= 0x1p-24 * survey.lightest;
+    for (std::size_t i = 0; i < x.d; ++i) {
+      const double reach = std::max(survey.high[i] - mean_[i], mean_[i] - survey.low[i]);
+      scale_[i] = quantum_[i] = 1.0;
+      if (!(reach > 0)) continue;  // a constant column sums to zero
+      scale_[i] = power_of_two_below(std::min(0x1p50, 0x1p61 / n) / (reach * survey.heaviest));
+      quantum_[i] = 1 / scale_[i];
+      fine = fine && std::isnormal(scale_[i]) && quantum_[i] <= 0x1p-24 * survey.deviation[i] * survey.lightest;
+    }
+    return fine;
+  }
+  static double power_of_two_below(double v) { return std::exp2(std::floor(std::log2(v))); }
+
+  // Bring sums up to the labels as they are. Returns the additions: one for each row added or taken away.
+  std::uint64_t count_moves(Rows<const T> x, std::span<const Label> labels, Pool& pool) {
+    find_changes(labels, pool);
+    for (const Change& c : changes_) {
+      touched_[static_cast<std::size_t>(c.to)] = 1;
+      ++members_[static_cast<std::size_t>(c.to)];
+      if (c.from == kUnassigned) continue;
+      touched_[static_cast<std::size_t>(c.from)] = 1;
+      --members_[static_cast<std::size_t>(c.from)];
+    }
+    return fixed_ ? transfer(x, pool) : sum_anew(x, labels, pool);
+  }
+
+  void find_changes(std::span<const Label> labels, Pool& pool) {
+    constexpr std::size_t kChunk = 1 << 14;
+    std::vector<std::vector<Change>> found((labels.size() + kChunk - 1) / kChunk);
+    pool.for_chunks(labels.size(), kChunk, [&](std::size_t a, std::size_t b, int) {
+      for (std::size_t i = a; i < b; ++i) {
+        if (counted_[i] == labels[i]) continue;
+        found[a / kChunk].push_back({static_cast<Row>(i), counted_[i], labels[i]});
+        counted_[i] = labels[i];
+      }
+    });
+    changes_.clear();
+    for (const auto& f : found) changes_.insert(changes_.end(), f.begin(), f.end());
+  }
+
+  std::uint64_t transfer(Rows<const T> x, Pool& pool) {
+    // Each piece of work owns some columns of all sums: no two write the same.
+    const std::size_t strip = std::max<std::size_t>(16, (x.d / static_cast<std::size_t>(pool.size()) + 15) / 16 * 16);
+    constexpr std::size_t kBatch = 2048;  // changes between two looks at the cancel flag
+    for (std::size_t first = 0; first < changes_.size(); first += kBatch) {
+      const std::size_t last = std::min(changes_.size(), first + kBatch);
+      pool.for_chunks(x.d, strip, [&](std::size_t a, std::size_t b, int) {
+        for (std::size_t c = first; c < last; ++c) {
+          const Change& change = changes_[c];
+          std::int64_t* to = sums_.data() + static_cast<std::size_t>(change.to) * x.d + a;
+          std::int64_t* from = change.from == kUnassigned
+                                   ? nullptr
+                                   : sums_.data() + static_cast<std::size_t>(change.from) * x.d + a;
+          kernel_.transfer(x[change.row] + a, mean_.data() + a, scale_.data() + a, weights_ ? weights_[change.row] : 1.0,
+                           to, from, b - a);
+        }
+      });
+    }
+    std::uint64_t additions = 0;
+    for (const Change& c : changes_) {
+      const auto w = static_cast<std::int64_t>(std::nearbyint((weights_ ? weights_[c.row] : 1.0) * weight_scale_));
+      weight_[static_cast<std::size_t>(c.to)] += w;
+      ++additions;
+      if (c.from == kUnassigned) continue;
+      weight_[static_cast<std::size_t>(c.from)] -= w;
+      ++additions;
+    }
+    return additions;
+  }
+
+  std::uint64_t sum_anew(Rows<const T> x, std::span<const Label> labels, Pool& pool) {
+    groups_.sort(labels, members_.size(), labels.size());
+    return pool.tally<std::uint64_t>(members_.size(), 1, [&](std::size_t j, std::size_t, int) -> std::uint64_t {
+      if (!touched_[j]) return 0;
+      double* sum = loose_sums_.data() + j * x.d;
+      std::fill_n(sum, x.d, 0.0);
+      loose_weight_[j] = 0.0;
+      for (const Row i : groups_.members(j)) {
+        const double w = weights_ ? weights_[i] : 1.0;
+        kernel_.accumulate(x[i], mean_.data(), w, sum, x.d);
+        loose_weight_[j] += w;
+      }
+      return groups_.members(j).size();
+    });
+  }
+
+  double weight(std::size_t j) const {
+    return fixed_ ? static_cast<double>(weight_[j]) / weight_scale_ : loose_weight_[j];
+  }
+  double sum(std::size_t j, std::size_t i, std::size_t d) const {
+    return fixed_ ? static_cast<double>(sums_[j * d + i]) * quantum_[i] : loose_sums_[j * d + i];
+  }
+
+  // Move center j to the mean of its members; an empty one stays. Returns the squared drift.
+  double place(Centers<T>& centers, std::size_t j) {
+    centers.drift[j] = 0.0;
+    if (!touched_[j]) return 0.0;
+    touched_[j] = 0;
+    if (members_[j] == 0) return 0.0;
+    const double w = weight(j);
+    T* c = centers.writable(j);
+    double square = 0.0;
+    for (std::size_t i = 0; i < centers.d; ++i) {
+      const T to = static_cast<T>(mean_[i] + sum(j, i, centers.d) / w);
+      const double step = static_cast<double>(to) - static_cast<double>(c[i]);
+      square += step * step;
+      c[i] = to;
+    }
+    centers.drift[j] = std::sqrt(square) * (1 + 0x1p-30);  // an upper bound: bounds are lowered by it
+    return square;
+  }
+
+  const Kernels<T>& kernel_ = kernels<T>();
+  const double* weights_;
+  std::vector<double> mean_;
+  double total_;
+  std::vector<Label> counted_;         // the labels the sums stand for
+  std::vector<std::int64_t> members_;  // rows in each cluster
+  std::vector<char> touched_;          // clusters whose sums changed since their center was placed
+  std::vector<double> scale_, quantum_;  // powers of two, each the inverse of the other
+  double weight_scale_ = 1.0;
+  bool fixed_;
+  std::vector<std::int64_t> sums_, weight_;
+  std::vector<double> loose_sums_, loose_weight_;
+  std::vector<Change> changes_;
+  Groups groups_;
+};
+
+}  // namespace k2

@@ -1,0 +1,202 @@
+// Projective Split (Algorithm 3): the best cut of a cluster by a hyperplane, across the line between two centers.
+//
+// All sums are about the cluster's mean: with z = x - mean and P_l the sum of the first l of them, cutting after l rows
+// lowers the energy by ||P_l||^2 (1/l + 1/(m-l)) (weights in place of counts, if there are any). One running sum, and
+// none of the cancellation of sum ||x||^2 - ||sum x||^2 / l.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "distance.hpp"
+#include "parallel.hpp"
+#include "random.hpp"
+#include "types.hpp"
+
+namespace k2 {
+
+struct Half {
+  std::vector<double> mean;
+  double energy = 0.0, weight = 0.0;
+};
+
+template <class T>
+class ProjectiveSplit {
+ public:
+  struct Result {
+    std::size_t left = 0;  // rows in the first half; 0: all rows are equal, there is nothing to cut
+    Half a, b;
+    Ops ops;
+  };
+
+  ProjectiveSplit(Rows<const T> x, const double* weights) : x_(x), weights_(weights) {}
+
+  // Cuts `rows` and puts the first half's rows in front, both halves in their old order.
+  Result operator()(std::span<Row> rows, const Half& whole, int iterations, Random random, Pool& pool) {
+    Result best;
+    best.ops = {};
+    if (rows.size() < 2 || !first_direction(rows, whole, random)) return best;
+    for (int t = 0; t < iterations; ++t) {
+      if (t > 0) {
+        for (std::size_t i = 0; i < x_.d; ++i) direction_[i] = best.a.mean[i] - best.b.mean[i];
+      }
+      sort_along_direction(rows, whole, pool);
+      const double m = static_cast<double>(rows.size());
+      best.ops.products += rows.size();
+      best.ops.sorts += m * std::log2(m) / static_cast<double>(x_.d);
+      best.ops.additions += rows.size();
+      best.ops.distances += rows.size();
+      if (!find_cut(rows, whole, best, pool)) break;  // no two rows differ along this line
+      last_side_.swap(side_);
+      side_.assign(rows.size(), 1);
+      for (std::size_t i = 0; i < best.left; ++i) side_[sorted_[i].second] = 0;
+      if (t > 0 && side_ == last_side_) break;  // converged
+    }
+    if (best.left > 0) part(rows);
+    return best;
+  }
+
+ private:
+  // c_a - c_b for two random rows (line 2); if they keep being equal, from the mean to the row farthest from it.
+  bool first_direction(std::span<const Row> rows, const Half& whole, Random& random) {
+    direction_.resize(x_.d);
+    for (int attempt = 0; attempt < 8; ++attempt) {
+      const std::size_t a = random.below(rows.size()), b = (a + 1 + random.below(rows.size() - 1)) % rows.size();
+      if (point(x_[rows[a]], x_[rows[b]])) return true;
+    }
+    std::vector<T> center(whole.mean.begin(), whole.mean.end());
+    double most = 0.0;
+    std::size_t far = 0;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const double s = kernel_.squared_distance(x_[rows[i]], center.data(), x_.d);
+      if (s > most) most = s, far = i;
+    }
+    for (const Row i : rows) {
+      if (point(x_[rows[far]], x_[i])) return point(x_[rows[far]], center.data());
+    }
+    return false;  // all rows are equal
+  }
+  bool point(const T* a, const T* b) {
+    bool apart = false;
+    for (std::size_t i = 0; i < x_.d; ++i) {
+      direction_[i] = static_cast<double>(a[i]) - static_cast<double>(b[i]);
+      apart = apart || direction_[i] != 0.0;
+    }
+    return apart;
+  }
+
+  // Lines 4-6. Projections are about the mean, so that their small differences keep their digits.
+  void sort_along_direction(std::span<const Row> rows, const Half& whole, Pool& pool) {
+    constexpr std::size_t kChunk = 4096;
+    sorted_.resize(rows.size());
+    double origin = 0.0;
+    for (std::size_t i = 0; i < x_.d; ++i) origin += whole.mean[i] * direction_[i];
+    pool.for_chunks(rows.size(), kChunk, [&](std::size_t a, std::size_t b, int) {
+      for (std::size_t i = a; i < b; ++i) {
+        if (i + 2 < b) prefetch_row(x_[rows[i + 2]], x_.d);
+        sorted_[i] = {kernel_.project(x_[rows[i]], direction_.data(), x_.d) - origin, static_cast<Row>(i)};
+      }
+      std::sort(begin_at(a), begin_at(b));
+    });
+    for (std::size_t run = kChunk; run < rows.size(); run *= 2) {
+      pool.for_chunks(rows.size(), 2 * run, [&](std::size_t a, std::size_t b, int) {
+        if (a + run < b) std::inplace_merge(begin_at(a), begin_at(a + run), begin_at(b));
+      });
+    }
+  }
+  auto begin_at(std::size_t i) { return sorted_.begin() + static_cast<std::ptrdiff_t>(i); }
+
+  // Lines 7-11: scan the hyperplane through the rows. Equal projections stay on one side.
+  bool find_cut(std::span<const Row> rows, const Half& whole, Result& best, Pool& pool) {
+    const std::size_t d = x_.d, m = rows.size(), panel = pool.size() > 1 ? 2048 : 128;
+    const std::size_t strip = std::max<std::size_t>(64, (d / 8 + 15) / 16 * 16), strips = (d + strip - 1) / strip;
+    const std::size_t share = (strips + static_cast<std::size_t>(pool.size()) - 1) / static_cast<std::size_t>(pool.size());
+    sum_.assign(d, 0.0);
+    order_.resize(panel), listed_weights_.resize(weights_ ? panel : 0);
+    square_.resize(strips * panel), spread_.resize(strips * panel);
+    double weight = 0.0, spread = 0.0, most = -1.0, cut_weight = 0.0, cut_spread = 0.0;
+    std::size_t cut = 0, cut_panel = 0;
+    for (std::size_t first = 0; first < m; first += panel) {
+      const std::size_t count = std::min(panel, m - first);
+      gather(rows, first, count);
+      before_ = sum_;
+      // Threads share the columns; each strip's part of the sums is its own, so they are the same for any sharing.
+      pool.for_chunks(strips, share, [&](std::size_t a, std::size_t b, int) {
+        kernel_.scan({x_.data, d, order_.data(), listed_weights(), count, a * strip, std::min(d, b * strip), strip, panel},
+                     whole.mean.data(), sum_.data(), square_.data(), spread_.data());
+      });
+      bool here = false;
+      for (std::size_t i = 0; i < count && first + i + 1 < m; ++i) {
+        double p = 0.0, z = 0.0;
+        for (std::size_t s = 0; s < strips; ++s) p += square_[s * panel + i], z += spread_[s * panel + i];
+        spread += z;
+        weight += weights_ ? listed_weights_[i] : 1.0;
+        if (sorted_[first + i].first == sorted_[first + i + 1].first) continue;
+        const double gain = p * whole.weight / (weight * (whole.weight - weight));
+        if (gain <= most) continue;
+        most = gain, cut = first + i + 1, cut_panel = first, cut_weight = weight, cut_spread = spread;
+        here = true;
+      }
+      if (here) kept_ = before_;
+    }
+    if (cut == 0) return false;
+    // The running sum at the cut: the one kept before its panel, and the rows up to the cut again.
+    gather(rows, cut_panel, cut - cut_panel);
+    for (std::size_t i = 0; i < cut - cut_panel; ++i) {
+      kernel_.accumulate(x_[order_[i]], whole.mean.data(), weights_ ? listed_weights_[i] : 1.0, kept_.data(), d);
+    }
+    halve(whole, kept_, cut_weight, cut_spread, best);
+    best.left = cut;
+    return true;
+  }
+
+  void gather(std::span<const Row> rows, std::size_t first, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      order_[i] = rows[sorted_[first + i].second];
+      if (weights_) listed_weights_[i] = weights_[order_[i]];
+    }
+  }
+  const double* listed_weights() const { return weights_ ? listed_weights_.data() : nullptr; }
+
+  // Means and energies of both halves from the sum at the cut: no pass over the rows (Lemma 1).
+  void halve(const Half& whole, const std::vector<double>& sum, double weight, double spread, Result& out) const {
+    const double rest = whole.weight - weight;
+    out.a.mean = out.b.mean = whole.mean;
+    double square = 0.0;
+    for (std::size_t i = 0; i < x_.d; ++i) {
+      out.a.mean[i] += sum[i] / weight;
+      out.b.mean[i] -= sum[i] / rest;
+      square += sum[i] * sum[i];
+    }
+    out.a.weight = weight, out.b.weight = rest;
+    out.a.energy = std::max(0.0, spread - square / weight);
+    out.b.energy = std::max(0.0, whole.energy - spread - square / rest);
+  }
+
+  void part(std::span<Row> rows) {
+    std::vector<Row>& second = order_;
+    second.clear();
+    std::size_t front = 0;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (side_[i]) {
+        second.push_back(rows[i]);
+      } else {
+        rows[front++] = rows[i];
+      }
+    }
+    std::copy(second.begin(), second.end(), rows.begin() + static_cast<std::ptrdiff_t>(front));
+  }
+
+  const Kernels<T>& kernel_ = kernels<T>();
+  Rows<const T> x_;
+  const double* weights_;
+  std::vector<double> direction_;
+  std::vector<std::pair<double, Row>> sorted_;
+  std::vector<char> side_, last_side_;  // of each row, by its place in `rows`
+  // Scratch of find_cut: the panel of rows scanned at once, and the running sum: now, before the panel, at the cut.
+  std::vector<Row> order_;
+  std::vector<double> listed_weights_, square_, spread_, sum_, before_, kept_;
+};
+
+}  // namespace k2

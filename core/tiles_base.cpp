@@ -1,0 +1,2 @@
+#define K2_VARIANT base
+#include "tiles_impl.hpp"

@@ -1,0 +1,216 @@
+// The fast kernels, compiled once per CPU variant (tiles_v2.cpp, ...) with fused multiply-add where the CPU has it.
+// Rows are read in place; centers come packed: panel p holds element i of its centers side by side, so a tile of
+// kTall rows times one panel lives in registers. Anonymous namespace only, see exact_impl.hpp.
+#include <cstring>
+#include <utility>
+
+#include "distance.hpp"
+#include "variants.hpp"
+
+namespace k2 {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr std::size_t kBytes = 64, kTall = 12;
+#elif defined(__AVX__)
+constexpr std::size_t kBytes = 32, kTall = 6;
+#elif defined(__aarch64__)
+constexpr std::size_t kBytes = 16, kTall = 8;
+#else
+constexpr std::size_t kBytes = 16, kTall = 6;
+#endif
+
+template <class T>
+struct Vec {
+  typedef T type __attribute__((vector_size(kBytes)));
+  static constexpr std::size_t lanes = kBytes / sizeof(T);
+};
+template <class T>
+using V = typename Vec<T>::type;
+template <class T>
+constexpr std::size_t kLanes = Vec<T>::lanes;
+template <class T>
+constexpr std::size_t kPanel = 2 * kLanes<T>;
+
+template <class T>
+inline V<T> load(const T* p) {
+  V<T> v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+template <class T>
+inline void store(T* p, V<T> v) {
+  std::memcpy(p, &v, sizeof v);
+}
+template <class T>
+inline T total(V<T> v) {
+  T s = 0;
+  for (std::size_t i = 0; i < kLanes<T>; ++i) s += v[i];
+  return s;
+}
+
+template <class T>
+T near(const T* x, const T* c, std::size_t d) {
+  constexpr std::size_t L = kLanes<T>;
+  V<T> s0{}, s1{}, s2{}, s3{};
+  std::size_t i = 0;
+  for (; i + 4 * L <= d; i += 4 * L) {
+    const V<T> a0 = load(x + i) - load(c + i), a1 = load(x + i + L) - load(c + i + L);
+    const V<T> a2 = load(x + i + 2 * L) - load(c + i + 2 * L), a3 = load(x + i + 3 * L) - load(c + i + 3 * L);
+    s0 += a0 * a0, s1 += a1 * a1, s2 += a2 * a2, s3 += a3 * a3;
+  }
+  for (; i + L <= d; i += L) {
+    const V<T> a = load(x + i) - load(c + i);
+    s0 += a * a;
+  }
+  T tail = 0;
+  for (; i < d; ++i) tail += (x[i] - c[i]) * (x[i] - c[i]);
+  return total<T>((s0 + s1) + (s2 + s3)) + tail;
+}
+
+template <class T>
+T square(const T* x, std::size_t d) {
+  constexpr std::size_t L = kLanes<T>;
+  V<T> s0{}, s1{};
+  std::size_t i = 0;
+  for (; i + 2 * L <= d; i += 2 * L) s0 += load(x + i) * load(x + i), s1 += load(x + i + L) * load(x + i + L);
+  T tail = 0;
+  for (; i < d; ++i) tail += x[i] * x[i];
+  return total<T>(s0 + s1) + tail;
+}
+
+// a0 b0 a1 b1 ... from the low halves of a and b (From = 0) or the high ones (From = half the lanes).
+template <class T, int From, std::size_t... I>
+inline V<T> zip(V<T> a, V<T> b, std::index_sequence<I...>) {
+  constexpr int L = static_cast<int>(kLanes<T>);
+  return __builtin_shufflevector(a, b, (From + static_cast<int>(I) / 2 + (I % 2 ? L : 0))...);
+}
+
+// Zipping the first half of the rows with the second, log2(lanes) times over, transposes a square block.
+template <class T>
+inline void transpose(V<T>* v) {
+  constexpr std::size_t L = kLanes<T>;
+  constexpr auto lanes = std::make_index_sequence<L>();
+  for (std::size_t round = 1; round < L; round *= 2) {
+    V<T> z[L];
+    for (std::size_t r = 0; r < L / 2; ++r) {
+      z[2 * r] = zip<T, 0>(v[r], v[r + L / 2], lanes);
+      z[2 * r + 1] = zip<T, L / 2>(v[r], v[r + L / 2], lanes);
+    }
+    for (std::size_t r = 0; r < L; ++r) v[r] = z[r];
+  }
+}
+
+template <class T>
+void pack(const T* const* centers, const T* shift, std::size_t d, T* out) {
+  constexpr std::size_t L = kLanes<T>;
+  std::size_t i = 0;
+  for (; i + L <= d; i += L) {
+    const V<T> off = shift ? load(shift + i) : V<T>{};
+    for (std::size_t half = 0; half < 2; ++half) {
+      V<T> v[L];
+      for (std::size_t r = 0; r < L; ++r) v[r] = load(centers[half * L + r] + i) - off;
+      transpose<T>(v);
+      for (std::size_t r = 0; r < L; ++r) store(out + (i + r) * 2 * L + half * L, v[r]);
+    }
+  }
+  for (; i < d; ++i) {
+    for (std::size_t j = 0; j < 2 * L; ++j) out[i * 2 * L + j] = centers[j][i] - (shift ? shift[i] : T(0));
+  }
+}
+
+// out[r][0..kPanel) (+)= rows[r][0..depth) . panel, for M rows at once.
+template <class T, std::size_t M>
+inline void tile(const T* const* rows, std::size_t first, const T* panel, std::size_t depth, bool fresh, T* out,
+                 std::size_t stride) {
+  constexpr std::size_t L = kLanes<T>;
+  const T* x[M];
+  V<T> a[M], b[M];
+  for (std::size_t r = 0; r < M; ++r) x[r] = rows[r] + first, a[r] = V<T>{}, b[r] = V<T>{};
+  for (std::size_t i = 0; i < depth; ++i) {
+    const V<T> c0 = load(panel), c1 = load(panel + L);
+    panel += 2 * L;
+#pragma GCC unroll 12
+    for (std::size_t r = 0; r < M; ++r) {
+      const T v = x[r][i];
+      a[r] += v * c0;
+      b[r] += v * c1;
+    }
+  }
+  for (std::size_t r = 0; r < M; ++r) {
+    T* o = out + r * stride;
+    store(o, fresh ? a[r] : load(o) + a[r]);
+    store(o + L, fresh ? b[r] : load(o + L) + b[r]);
+  }
+}
+
+template <class T, std::size_t M>
+inline void last_rows(std::size_t m, const T* const* rows, std::size_t first, const T* panel, std::size_t depth,
+                      bool fresh, T* out, std::size_t stride) {
+  if constexpr (M > 0) {
+    if (m == M) return tile<T, M>(rows, first, panel, depth, fresh, out, stride);
+    last_rows<T, M - 1>(m, rows, first, panel, depth, fresh, out, stride);
+  }
+}
+
+template <class T>
+void dots(const T* const* rows, std::size_t m, const T* panels, std::size_t count, std::size_t d, T* out,
+          std::size_t stride) {
+  for (std::size_t first = 0; first < d || first == 0; first += kDepth) {
+    const std::size_t depth = d - first < kDepth ? d - first : kDepth;
+    for (std::size_t p = 0; p < count; ++p) {
+      const T* panel = panels + (p * d + first) * kPanel<T>;
+      T* o = out + p * kPanel<T>;
+      std::size_t r = 0;
+      for (; r + kTall <= m; r += kTall) {
+        tile<T, kTall>(rows + r, first, panel, depth, first == 0, o + r * stride, stride);
+      }
+      last_rows<T, kTall - 1>(m - r, rows + r, first, panel, depth, first == 0, o + r * stride, stride);
+    }
+  }
+}
+
+template <class T>
+void lowest(const T* dots, const T* base, const T* slack, T norm, std::size_t count, std::int32_t offset,
+            Lowest<T>* best) {
+  constexpr std::size_t L = kLanes<T>;
+  const V<T> infinity = V<T>{} + static_cast<T>(__builtin_inf());
+  V<T> first = infinity, second = infinity, where{};
+  for (std::size_t j = 0; j < count; j += L) {  // count is a whole number of panels
+    const V<T> score = load(base + j) - 2 * load(dots + j) - norm * load(slack + j);
+    const auto less = score < first;
+    const V<T> rest = less ? first : score;
+    second = rest < second ? rest : second;
+    where = less ? V<T>{} + static_cast<T>(j) : where;
+    first = less ? score : first;
+  }
+  for (std::size_t l = 0; l < L; ++l) {
+    if (first[l] < best->first) {
+      best->second = best->first;
+      best->first = first[l];
+      best->index = offset + static_cast<std::int32_t>(where[l]) + static_cast<std::int32_t>(l);
+    } else if (first[l] < best->second) {
+      best->second = first[l];
+    }
+    if (second[l] < best->second) best->second = second[l];
+  }
+}
+
+template <class T>
+void fill(Kernels<T>& table) {
+  table.near = near<T>;
+  table.square = square<T>;
+  table.panel = kPanel<T>;
+  table.pack = pack<T>;
+  table.dots = dots<T>;
+  table.lowest = lowest<T>;
+}
+
+}  // namespace
+
+void K2_VARIANT_NAME(tiles)(Kernels<float>& f, Kernels<double>& d) {
+  fill(f);
+  fill(d);
+}
+
+}  // namespace k2

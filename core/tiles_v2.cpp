@@ -1,0 +1,2 @@
+#define K2_VARIANT v2
+#include "tiles_impl.hpp"

@@ -1,0 +1,25 @@
+"""k-means with many clusters: k²-means, its rivals, and a scikit-learn estimator over them."""
+
+from .cluster import cluster
+from .estimator import K2Means
+from .initialize import GDI, Given, PlusPlus, Random
+from .loop import Ops, Record, Result, Stop
+from .methods import K2, Elkan, Lloyd
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "GDI",
+    "K2",
+    "Elkan",
+    "Given",
+    "K2Means",
+    "Lloyd",
+    "Ops",
+    "PlusPlus",
+    "Random",
+    "Record",
+    "Result",
+    "Stop",
+    "cluster",
+]

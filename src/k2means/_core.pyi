@@ -1,0 +1,74 @@
+"""The kernels (core/module.cpp). Arrays are C-contiguous and of one dtype, float32 or float64; nothing is converted."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Ops = tuple[int, int, int, float]  # distances, products, additions, sorts
+_Rows = NDArray[Any]
+
+simd: str  # which variant of the kernels this CPU runs
+
+class Survey:
+    bad: tuple[int, int]  # row and column of the first value that is not finite, or (-1, -1)
+    mean: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    total: float
+    weight: float
+
+class _Engine:
+    def step(self) -> tuple[int, float, _Ops]: ...
+    def settle(self) -> tuple[int, float, _Ops]: ...
+    def energy(self) -> float: ...
+    def labels(self) -> NDArray[np.int32]: ...
+    def centers(self) -> _Rows: ...
+
+class EngineFloat(_Engine): ...
+class EngineDouble(_Engine): ...
+
+def lloyd(
+    x: _Rows,
+    weights: NDArray[np.float64] | None,
+    survey: Survey,
+    centers: _Rows,
+    labels: NDArray[np.int32] | None,
+    threads: int,
+) -> _Engine: ...
+def elkan(
+    x: _Rows,
+    weights: NDArray[np.float64] | None,
+    survey: Survey,
+    centers: _Rows,
+    labels: NDArray[np.int32] | None,
+    threads: int,
+) -> _Engine: ...
+def k2(
+    x: _Rows,
+    weights: NDArray[np.float64] | None,
+    survey: Survey,
+    centers: _Rows,
+    labels: NDArray[np.int32] | None,
+    neighbors: int,
+    bounds: str,
+    threads: int,
+) -> _Engine: ...
+def survey(x: _Rows, weights: NDArray[np.float64] | None, threads: int) -> Survey: ...
+def plus_plus(
+    x: _Rows, weights: NDArray[np.float64] | None, k: int, trials: int, seed: int, threads: int
+) -> tuple[NDArray[np.int64], _Ops]: ...
+def gdi(
+    x: _Rows,
+    weights: NDArray[np.float64] | None,
+    survey: Survey,
+    k: int,
+    iterations: int,
+    seed: int,
+    threads: int,
+) -> tuple[_Rows, NDArray[np.int32], _Ops]: ...
+def nearest(x: _Rows, centers: _Rows, shift: _Rows | None, threads: int) -> NDArray[np.int32]: ...
+def energy(
+    x: _Rows, weights: NDArray[np.float64] | None, centers: _Rows, labels: NDArray[np.int32], threads: int
+) -> float: ...
+def distances(x: _Rows, centers: _Rows, threads: int) -> _Rows: ...

@@ -1,0 +1,165 @@
+"""Where to start. An initialisation gives centers and, if it knows them, labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _core
+from .loop import Ops
+from .measure import ROOM
+
+
+@dataclass(frozen=True)
+class Data:
+    """Checked rows in working coordinates, `rows = original * scale - offset`; `offset` None: the original itself."""
+
+    rows: NDArray[Any]
+    weights: NDArray[np.float64] | None
+    survey: _core.Survey
+    original: NDArray[Any]
+    offset: NDArray[Any] | None
+    scale: float
+    variance: float
+    n_threads: int
+
+    def as_given(self) -> NDArray[Any]:
+        """The rows as the user knows them: a copy, while they are worked on in place."""
+        if self.offset is None or self.rows is not self.original:
+            return self.original
+        rows: NDArray[Any] = (self.rows + self.offset) / self.rows.dtype.type(self.scale)
+        return rows
+
+    def to_working(self, points: NDArray[Any]) -> NDArray[Any]:
+        if self.offset is not None:
+            points = points * points.dtype.type(self.scale) - self.offset
+        return np.ascontiguousarray(points)
+
+    def to_original(self, points: NDArray[Any]) -> NDArray[Any]:
+        if self.offset is None:
+            return points
+        wide = (points.astype(np.float64) + self.offset.astype(np.float64)) / self.scale
+        return wide.astype(points.dtype)
+
+
+@dataclass(frozen=True)
+class Start:
+    centers: NDArray[Any]
+    labels: NDArray[np.int32] | None
+    ops: Ops
+
+
+class Init(Protocol):
+    def __call__(self, data: Data, k: int, rng: np.random.Generator) -> Start: ...
+
+
+def _key(rng: np.random.Generator) -> int:
+    return int(rng.integers(0, 2**63))
+
+
+@dataclass(frozen=True)
+class Random:
+    """k rows drawn without replacement, heavier rows more often."""
+
+    def __call__(self, data: Data, k: int, rng: np.random.Generator) -> Start:
+        n = len(data.rows)
+        chance = None if data.weights is None else data.weights / data.weights.sum()
+        chosen = rng.choice(n, size=k, replace=False, p=chance)
+        return Start(data.rows[chosen], None, Ops())
+
+
+@dataclass(frozen=True)
+class PlusPlus:
+    """k-means++ (Arthur and Vassilvitskii 2007): rows drawn by their squared distance to the centers so far.
+
+    Parameters
+    ----------
+    trials : int or "auto"
+        Candidates drawn for each center, the best of which is taken. 1 is the plain method; "auto" is
+        2 + floor(ln k), as in scikit-learn. Each trial costs n distances.
+    """
+
+    trials: int | Literal["auto"] = 1
+
+    def __post_init__(self) -> None:
+        if self.trials != "auto" and (
+            isinstance(self.trials, bool) or not isinstance(self.trials, (int, np.integer)) or self.trials < 1
+        ):
+            raise ValueError(f"trials must be 'auto' or an integer of at least 1, got {self.trials!r}")
+
+    def __call__(self, data: Data, k: int, rng: np.random.Generator) -> Start:
+        trials = 2 + int(np.log(k)) if self.trials == "auto" else int(self.trials)
+        chosen, ops = _core.plus_plus(data.rows, data.weights, k, trials, _key(rng), data.n_threads)
+        return Start(data.rows[chosen], None, Ops(*ops))
+
+
+@dataclass(frozen=True)
+class GDI:
+    """Greedy Divisive Initialisation (Algorithms 2 and 3 of the paper). Gives labels as well as centers.
+
+    Parameters
+    ----------
+    iterations : int
+        Iterations of Projective Split; the paper uses 2.
+    """
+
+    iterations: int = 2
+
+    def __post_init__(self) -> None:
+        if isinstance(self.iterations, bool) or not isinstance(self.iterations, (int, np.integer)):
+            raise TypeError(f"iterations must be an integer, got {self.iterations!r}")
+        if self.iterations < 1:
+            raise ValueError(f"iterations must be at least 1, got {self.iterations}")
+
+    def __call__(self, data: Data, k: int, rng: np.random.Generator) -> Start:
+        centers, labels, ops = _core.gdi(
+            data.rows, data.weights, data.survey, k, int(self.iterations), _key(rng), data.n_threads
+        )
+        return Start(centers, labels, Ops(*ops))
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """Centers you have.
+
+    Parameters
+    ----------
+    centers : array of shape (k, d), or callable(X, n_clusters, random_state) that returns one
+    """
+
+    centers: ArrayLike | Callable[..., ArrayLike]
+
+    def check(self, given: ArrayLike, k: int, d: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+        points = np.array(given, order="C")
+        if points.dtype.kind not in "buif":
+            raise ValueError(f"init must be an array of real numbers, got dtype {points.dtype}")
+        if points.shape != (k, d):
+            raise ValueError(f"init must have shape {(k, d)} (n_clusters, n_features), got {points.shape}")
+        points = points.astype(dtype)
+        if not np.isfinite(points).all():
+            row, column = np.argwhere(~np.isfinite(points))[0]
+            raise ValueError(f"init contains {points[row, column]} at row {row}, column {column}; it must be finite")
+        return points
+
+    def __call__(self, data: Data, k: int, rng: np.random.Generator) -> Start:
+        given = self.centers
+        if callable(given):
+            given = given(data.as_given(), k, random_state=np.random.RandomState(_key(rng) % 2**32))
+        points = self.check(given, k, data.original.shape[1], data.original.dtype)
+        with np.errstate(over="ignore"):
+            working = data.to_working(points)
+        far = np.abs(working) > ROOM[working.dtype][1]
+        if far.any():
+            row, column = np.argwhere(far)[0]
+            raise ValueError(
+                f"init contains {points[row, column]} at row {row}, column {column}, "
+                f"so far from the rows of X that squared distances overflow {working.dtype}"
+            )
+        return Start(working, None, Ops())
+
+
+NAMED: dict[str, Init] = {"gdi": GDI(), "k-means++": PlusPlus(), "random": Random()}

@@ -1,0 +1,97 @@
+"""What can be asked of given centers: the nearest, the energy, the distances. Exact for all finite numbers.
+
+The core wants rows and centers of one dtype, with room for squares. Where they differ, rows are converted a block at a
+time: never a copy of x, never an n×k array that nobody asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _core
+
+# Products of vectors lose digits when the vectors are far from the origin compared with their distances. Below this
+# ratio of squared offset to variance, what is lost only makes a few more ties be decided exactly.
+FAR = 16.0
+
+# Squares of numbers between these have room in the exponent, with a million of them added.
+ROOM = {np.dtype(np.float32): (2.0**-45, 2.0**50), np.dtype(np.float64): (2.0**-400, 2.0**480)}
+
+BLOCK = 1 << 20  # numbers converted at a time
+
+
+def unit_for(extent: float, dtype: np.dtype[Any]) -> float:
+    """The power of two that gives numbers up to `extent` room for their squares; 1 if they have it."""
+    smallest, largest = ROOM[dtype]
+    if extent == 0 or smallest <= extent <= largest:
+        return 1.0
+    return float(2.0 ** min(-np.floor(np.log2(extent)), 1000.0))
+
+
+def nearest(x: NDArray[Any], centers: NDArray[Any], n_threads: int, unit: float = 1.0) -> NDArray[np.int32]:
+    """The nearest of all centers for each row of x; the lowest index of several."""
+    centers, blocks = _alike(x, centers, unit)
+    with np.errstate(all="ignore"):
+        middle = centers.mean(axis=0, dtype=np.float64)
+        spread = float(((centers - middle) ** 2).sum(axis=1).mean())
+        shift = middle.astype(centers.dtype) if float(middle @ middle) > FAR * spread else None
+    labels = np.empty(len(x), dtype=np.int32)
+    for rows, block in blocks:
+        labels[rows] = _core.nearest(block, centers, shift, n_threads)
+    return labels
+
+
+def energy(
+    x: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    centers: NDArray[Any],
+    labels: NDArray[np.int32],
+    n_threads: int,
+) -> float:
+    """The sum of the squared distances of the rows to the centers they are labelled with, in double."""
+    centers, blocks = _alike(x, centers, 1.0)
+    return sum(
+        _core.energy(block, None if weights is None else weights[rows], centers, labels[rows], n_threads)
+        for rows, block in blocks
+    )
+
+
+def distances(x: NDArray[Any], centers: NDArray[Any], n_threads: int, unit: float = 1.0) -> NDArray[Any]:
+    """The distance of each row to each center, in the wider of the two dtypes."""
+    dtype = np.result_type(x, centers)
+    if x.dtype == dtype and unit == 1.0:
+        return _core.distances(x, np.ascontiguousarray(centers, dtype=dtype), n_threads)
+    out = np.empty((len(x), len(centers)), dtype=dtype)
+    centers, blocks = _alike(x, centers, unit, width=max(x.shape[1], len(centers)))
+    with np.errstate(over="ignore"):
+        for rows, block in blocks:
+            out[rows] = _core.distances(block, centers, n_threads) / unit
+    return out
+
+
+def _alike(
+    x: NDArray[Any], centers: NDArray[Any], unit: float, width: int | None = None
+) -> tuple[NDArray[Any], Iterator[tuple[slice, NDArray[Any]]]]:
+    """Centers and blocks of rows of one dtype, times `unit`: in double, where that loses nothing.
+
+    `width`: numbers in hand for each row of a block, if more than its own.
+    """
+    dtype = np.result_type(x, centers) if unit == 1.0 else np.dtype(np.float64)
+    alike = centers.astype(dtype, order="C", copy=False)
+    return alike * unit if unit != 1.0 else alike, _blocks(x, dtype, unit, width or x.shape[1])
+
+
+def _blocks(x: NDArray[Any], dtype: np.dtype[Any], unit: float, width: int) -> Iterator[tuple[slice, NDArray[Any]]]:
+    if x.dtype == dtype and unit == 1.0:
+        yield slice(0, len(x)), x
+        return
+    size = max(1, BLOCK // width)
+    for begin in range(0, len(x), size):
+        rows = slice(begin, min(len(x), begin + size))
+        block = x[rows].astype(dtype)
+        block *= unit
+        yield rows, block
