@@ -48,7 +48,7 @@ class Elkan {
           lower_[i * centers.k + j] = slack.below(contest.enter(static_cast<Label>(j)));
         }
         labels[i] = contest.best();
-        upper_[i] = slack.above(contest.distance());
+        upper_[i] = slack.above(contest.square());
       }
     });
     Assigned out;
@@ -101,7 +101,7 @@ class Elkan {
         if (lower[j] > upper || gap[j] > own + upper) continue;
       }
       lower[j] = slack.below(contest.enter(static_cast<Label>(j)));
-      upper = slack.above(contest.distance());
+      upper = slack.above(contest.square());
       ++measured;
     }
     upper_[i] = static_cast<float>(upper);

@@ -1,6 +1,7 @@
 // Which of a few centers is nearest to one row, one distance at a time; and bounds that survive rounding.
 #pragma once
 
+#include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <span>
@@ -15,26 +16,26 @@ template <class T>
 class Contest {
  public:
   Contest(const Centers<T>& centers, const T* x, Label current)
-      : centers_(centers), x_(x), current_(current), error_(difference_error<T>(centers.d)) {}
+      : centers_(centers), x_(x), current_(current), error_(2 * difference_error<T>(centers.d)), lost_(underflow<T>(centers.d)) {}
 
-  // The distance of x to center j, which joins the contest.
+  // The squared distance of x to center j, which joins the contest.
   double enter(Label j) {
     const double s = static_cast<double>(kernel_.near(x_, centers_[static_cast<std::size_t>(j)], centers_.d));
-    if (best_ == kUnassigned || s * (1 + error_) < square_ * (1 - error_)) {
+    if (best_ == kUnassigned || s * (1 + error_) + 2 * lost_ < square_ * (1 - error_)) {
       best_ = j, square_ = s, exact_ = -1.0;
-    } else if (s * (1 - error_) <= square_ * (1 + error_)) {
+    } else if (s * (1 - error_) <= square_ * (1 + error_) + 2 * lost_) {
       if (exact_ < 0) exact_ = measure(best_);
       const double mine = measure(j);
       if (mine < exact_ || (mine == exact_ && best_ != current_ && (j == current_ || j < best_))) {
         best_ = j, square_ = s, exact_ = mine;
       }
     }
-    return std::sqrt(s);
+    return s;
   }
 
   Label best() const { return best_; }
   std::size_t dimension() const { return centers_.d; }
-  double distance() const { return std::sqrt(square_); }
+  double square() const { return square_; }
 
  private:
   double measure(Label j) const {
@@ -45,25 +46,26 @@ class Contest {
   const Centers<T>& centers_;
   const T* x_;
   Label current_, best_ = kUnassigned;
-  double error_, square_ = 0.0, exact_ = -1.0;
+  double error_;  // of the fast distance, and of the exact one, which in double is no better
+  double lost_, square_ = 0.0, exact_ = -1.0;
 };
 
-// Distances become bounds: shrunk or stretched by more than they can be wrong, then kept as float.
+// Squared distances become bounds: shrunk or stretched by more than they can be wrong, then kept as float.
 class Slack {
  public:
   template <class T>
   static Slack of(std::size_t d) {
-    return Slack(difference_error<T>(d));
+    return Slack(difference_error<T>(d), underflow<T>(d));
   }
-  float below(double distance) const { return static_cast<float>(distance * shrink_); }
-  float above(double distance) const { return static_cast<float>(distance * stretch_); }
+  float below(double square) const { return static_cast<float>(std::sqrt(std::max(0.0, square - lost_)) * shrink_); }
+  float above(double square) const { return static_cast<float>(std::sqrt(square + lost_) * stretch_); }
   // For values that are bounds already: only the rounding to float.
   static float down(double bound) { return bound > 0 ? static_cast<float>(bound * (1 - 0x1p-23)) : 0.0f; }
   static float up(double bound) { return static_cast<float>(bound * (1 + 0x1p-23)); }
 
  private:
-  explicit Slack(double error) : shrink_(1 - error - 0x1p-22), stretch_(1 + error + 0x1p-22) {}
-  double shrink_, stretch_;
+  Slack(double error, double lost) : shrink_(1 - error - 0x1p-22), stretch_(1 + error + 0x1p-22), lost_(lost) {}
+  double shrink_, stretch_, lost_;
 };
 
 // In a build with K2_CHECK: no lower(p) above the distance to the center in place p of the list, and `upper` not below

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 namespace k2 {
 
@@ -46,7 +47,7 @@ struct Kernels {
   // sum += w (x - mean), in double.
   void (*accumulate)(const T* x, const double* mean, double w, double* sum, std::size_t d);
 
-  // Fast: ||x - c||^2 in difference form, relative error below difference_error<T>(d).
+  // Fast: ||x - c||^2 in difference form, wrong by at most difference_error<T>(d) of it and underflow<T>(d).
   T (*near)(const T* x, const T* c, std::size_t d);
   T (*square)(const T* x, std::size_t d);  // ||x||^2, same error
 
@@ -74,10 +75,16 @@ inline void prefetch_row(const T* x, std::size_t d) {
 template <class T>
 inline constexpr double kUnit = sizeof(T) == 4 ? 0x1p-24 : 0x1p-53;  // unit roundoff
 
-// Relative error of Kernels::near: at most d/8 sums in a row, and a few more to join them.
+// What d squares or products may lose to underflow.
+template <class T>
+double underflow(std::size_t d) {
+  return static_cast<double>(d) * static_cast<double>(std::numeric_limits<T>::min());
+}
+
+// Relative error of Kernels::near: at most d/8 sums in a row, then the lanes and the rest one by one.
 template <class T>
 double difference_error(std::size_t d) {
-  return (static_cast<double>(d) / 8 + 24) * kUnit<T>;
+  return (static_cast<double>(d) / 8 + 48) * kUnit<T>;
 }
 
 // Error of Kernels::dots relative to ||x|| ||c||, generous enough to cover the rounding of shifted rows and norms.

@@ -108,7 +108,7 @@ void find_neighbors(const Centers<T>& centers, std::size_t width, const Neighbor
       const double error = difference_error<T>(d), square = static_cast<double>(kernel.square(centers[l], d));
       const double far = farthest_neighbor(before, centers.drift, l);
       norm[l - a] = T(std::sqrt(square) * (1 + error));
-      near[l - a].start(width, T((far * far - square) + (far * far + square) * 2 * error));
+      near[l - a].start(width, T((far * far - square) + (far * far + square) * 2 * error + 8 * underflow<T>(d)));
     }
     for (std::size_t p = 0; p < panels.panels(); p += group) {
       const std::size_t count = std::min(group, panels.panels() - p), first = p * panels.width();

@@ -38,7 +38,7 @@ class Panels {
       for (std::size_t p = a; p < b; ++p) transpose(p);
       for (std::size_t s = a * width(); s < std::min(count_, b * width()); ++s) {
         const double square = kernel_.squared_distance(centers[s], origin.data(), centers.d);
-        base_[s] = static_cast<T>(square * (1 - 2 * error_));
+        base_[s] = static_cast<T>(square * (1 - 2 * error_) - 4 * underflow<T>(centers.d));
         slack_[s] = static_cast<T>(2 * error_ * std::sqrt(square) * (1 + 4 * kUnit<T>));
       }
     });
@@ -68,7 +68,8 @@ class Panels {
   // The upper end of the interval of scores of which `low` is the lower end, for a row of this norm.
   double upper(double low, std::size_t slot, double norm) const {
     const double base = std::abs(static_cast<double>(base_[slot]));
-    return low + 2 * static_cast<double>(slack_[slot]) * norm + 16 * kUnit<T> * std::abs(low) + 6 * error_ * base;
+    return low + 2 * static_cast<double>(slack_[slot]) * norm + 16 * kUnit<T> * std::abs(low) + 6 * error_ * base +
+           8 * underflow<T>(centers_.d);
   }
 
  private:
@@ -123,7 +124,7 @@ class PanelSearch {
   template <class Current>
   void operator()(const Panels<T>& panels, const T* const* rows, std::size_t m, Current&& current, Found* out) {
     const std::size_t d = panels.centers().d, width = panels.width(), group = kCenters / width;
-    const double error = difference_error<T>(d);
+    const double error = difference_error<T>(d), lost = underflow<T>(d);
     const T* moved[kBlock];
     const T* const* x = shift(panels, rows, m, moved);
     Lowest<T> best[kBlock];
@@ -145,12 +146,14 @@ class PanelSearch {
     }
     for (std::size_t i = 0; i < m; ++i) {
       const auto slot = static_cast<std::size_t>(best[i].index);
-      const double reach = panels.upper(best[i].first, slot, norm[i]);
+      // What the exact distance cannot tell apart is a tie.
+      const double reach = panels.upper(best[i].first, slot, norm[i]) + 2 * difference_error<double>(d) * square[i];
       if (best[i].second > reach) {
-        out[i] = {panels.id(slot), reach + square[i] * (1 + error), best[i].second + square[i] * (1 - error)};
+        out[i] = {panels.id(slot), reach + square[i] * (1 + error) + lost,
+                  best[i].second + square[i] * (1 - error) - lost};
       } else {
         const Nearest tie = decide(panels, rows[i], x[i], norm[i], reach, current(i));
-        out[i] = {tie.label, tie.square, best[i].first + square[i] * (1 - error)};
+        out[i] = {tie.label, tie.square, best[i].first + square[i] * (1 - error) - lost};
       }
     }
   }

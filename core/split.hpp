@@ -58,6 +58,8 @@ class ProjectiveSplit {
   }
 
  private:
+  static constexpr double kLight = 0x1p-20;
+
   // c_a - c_b for two random rows (line 2); if they keep being equal, from the mean to the row farthest from it.
   bool first_direction(std::span<const Row> rows, const Half& whole, Random& random) {
     direction_.resize(x_.d);
@@ -113,9 +115,10 @@ class ProjectiveSplit {
     const std::size_t strip = std::max<std::size_t>(64, (d / 8 + 15) / 16 * 16), strips = (d + strip - 1) / strip;
     const std::size_t share = (strips + static_cast<std::size_t>(pool.size()) - 1) / static_cast<std::size_t>(pool.size());
     sum_.assign(d, 0.0);
+    weigh_tails(rows);
     order_.resize(panel), listed_weights_.resize(weights_ ? panel : 0);
     square_.resize(strips * panel), spread_.resize(strips * panel);
-    double weight = 0.0, spread = 0.0, most = -1.0, cut_weight = 0.0, cut_spread = 0.0;
+    double weight = 0.0, spread = 0.0, most = -1.0, cut_weight = 0.0, cut_rest = 0.0, cut_spread = 0.0;
     std::size_t cut = 0, cut_panel = 0;
     for (std::size_t first = 0; first < m; first += panel) {
       const std::size_t count = std::min(panel, m - first);
@@ -133,9 +136,11 @@ class ProjectiveSplit {
         spread += z;
         weight += weights_ ? listed_weights_[i] : 1.0;
         if (sorted_[first + i].first == sorted_[first + i + 1].first) continue;
-        const double gain = p * whole.weight / (weight * (whole.weight - weight));
+        const double rest = weights_ ? tail_[first + i] : whole.weight - weight;
+        const double gain = p * whole.weight / (weight * rest);
         if (gain <= most) continue;
-        most = gain, cut = first + i + 1, cut_panel = first, cut_weight = weight, cut_spread = spread;
+        most = gain, cut = first + i + 1, cut_panel = first;
+        cut_weight = weight, cut_rest = rest, cut_spread = spread;
         here = true;
       }
       if (here) kept_ = before_;
@@ -146,9 +151,19 @@ class ProjectiveSplit {
     for (std::size_t i = 0; i < cut - cut_panel; ++i) {
       kernel_.accumulate(x_[order_[i]], whole.mean.data(), weights_ ? listed_weights_[i] : 1.0, kept_.data(), d);
     }
-    halve(whole, kept_, cut_weight, cut_spread, best);
+    halve(whole, kept_, cut_weight, cut_rest, cut_spread, best);
+    // Beside a very heavy half, little is left of the light one's digits: look at it again.
+    if (cut_weight < kLight * cut_rest) best.a = look_at(rows, 0, cut);
+    if (cut_rest < kLight * cut_weight) best.b = look_at(rows, cut, m);
     best.left = cut;
     return true;
+  }
+
+  // tail_[i]: the weight of the sorted rows after i. What is left of a difference may be nothing.
+  void weigh_tails(std::span<const Row> rows) {
+    if (!weights_) return;
+    tail_.assign(rows.size(), 0.0);
+    for (std::size_t i = rows.size() - 1; i > 0; --i) tail_[i - 1] = tail_[i] + weights_[rows[sorted_[i].second]];
   }
 
   void gather(std::span<const Row> rows, std::size_t first, std::size_t count) {
@@ -160,8 +175,8 @@ class ProjectiveSplit {
   const double* listed_weights() const { return weights_ ? listed_weights_.data() : nullptr; }
 
   // Means and energies of both halves from the sum at the cut: no pass over the rows (Lemma 1).
-  void halve(const Half& whole, const std::vector<double>& sum, double weight, double spread, Result& out) const {
-    const double rest = whole.weight - weight;
+  void halve(const Half& whole, const std::vector<double>& sum, double weight, double rest, double spread,
+             Result& out) const {
     out.a.mean = out.b.mean = whole.mean;
     double square = 0.0;
     for (std::size_t i = 0; i < x_.d; ++i) {
@@ -172,6 +187,31 @@ class ProjectiveSplit {
     out.a.weight = weight, out.b.weight = rest;
     out.a.energy = std::max(0.0, spread - square / weight);
     out.b.energy = std::max(0.0, whole.energy - spread - square / rest);
+  }
+
+  // Weight, mean and energy of the sorted rows [begin, end), from the rows themselves.
+  Half look_at(std::span<const Row> rows, std::size_t begin, std::size_t end) const {
+    Half half;
+    const T* first = x_[rows[sorted_[begin].second]];
+    const std::vector<double> origin(first, first + x_.d);
+    half.mean.assign(x_.d, 0.0);
+    for (std::size_t i = begin; i < end; ++i) {
+      const Row row = rows[sorted_[i].second];
+      const double w = weights_ ? weights_[row] : 1.0;
+      kernel_.accumulate(x_[row], origin.data(), w, half.mean.data(), x_.d);
+      half.weight += w;
+    }
+    for (std::size_t i = 0; i < x_.d; ++i) half.mean[i] = origin[i] + half.mean[i] / half.weight;
+    for (std::size_t i = begin; i < end; ++i) {
+      const Row row = rows[sorted_[i].second];
+      double square = 0.0;
+      for (std::size_t c = 0; c < x_.d; ++c) {
+        const double z = static_cast<double>(x_[row][c]) - half.mean[c];
+        square += z * z;
+      }
+      half.energy += square * (weights_ ? weights_[row] : 1.0);
+    }
+    return half;
   }
 
   void part(std::span<Row> rows) {
@@ -196,7 +236,7 @@ class ProjectiveSplit {
   std::vector<char> side_, last_side_;  // of each row, by its place in `rows`
   // Scratch of find_cut: the panel of rows scanned at once, and the running sum: now, before the panel, at the cut.
   std::vector<Row> order_;
-  std::vector<double> listed_weights_, square_, spread_, sum_, before_, kept_;
+  std::vector<double> tail_, listed_weights_, square_, spread_, sum_, before_, kept_;
 };
 
 }  // namespace k2

@@ -80,7 +80,8 @@ Survey survey_rows(Rows<const T> x, const double* weights, Pool& pool) {
   for (std::size_t i = 0; i < x.d; ++i) {
     const double shift = all.sum[i] / all.weight;
     out.mean[i] = static_cast<double>(origin[i]) + shift;
-    const double spread = std::max(0.0, all.square[i] - all.weight * shift * shift);
+    const double left = all.square[i] - all.weight * shift * shift;
+    const double spread = left < 0.0 ? 0.0 : left;  // not finite if the squares overflow, which Python refuses
     out.total += spread;
     out.deviation[i] = std::sqrt(spread / all.weight);
   }

@@ -49,34 +49,34 @@ inline T total(V<T> v) {
   return s;
 }
 
-template <class T>
-T near(const T* x, const T* c, std::size_t d) {
+// The sum of squares of d values: at(i) gives those from i on as a vector, at_one(i) the one at i.
+template <class T, class At, class AtOne>
+inline T sum_of_squares(std::size_t d, At at, AtOne at_one) {
   constexpr std::size_t L = kLanes<T>;
   V<T> s0{}, s1{}, s2{}, s3{};
   std::size_t i = 0;
   for (; i + 4 * L <= d; i += 4 * L) {
-    const V<T> a0 = load(x + i) - load(c + i), a1 = load(x + i + L) - load(c + i + L);
-    const V<T> a2 = load(x + i + 2 * L) - load(c + i + 2 * L), a3 = load(x + i + 3 * L) - load(c + i + 3 * L);
+    const V<T> a0 = at(i), a1 = at(i + L), a2 = at(i + 2 * L), a3 = at(i + 3 * L);
     s0 += a0 * a0, s1 += a1 * a1, s2 += a2 * a2, s3 += a3 * a3;
   }
   for (; i + L <= d; i += L) {
-    const V<T> a = load(x + i) - load(c + i);
+    const V<T> a = at(i);
     s0 += a * a;
   }
   T tail = 0;
-  for (; i < d; ++i) tail += (x[i] - c[i]) * (x[i] - c[i]);
+  for (; i < d; ++i) tail += at_one(i) * at_one(i);
   return total<T>((s0 + s1) + (s2 + s3)) + tail;
 }
 
 template <class T>
+T near(const T* x, const T* c, std::size_t d) {
+  return sum_of_squares<T>(
+      d, [=](std::size_t i) { return load(x + i) - load(c + i); }, [=](std::size_t i) { return x[i] - c[i]; });
+}
+
+template <class T>
 T square(const T* x, std::size_t d) {
-  constexpr std::size_t L = kLanes<T>;
-  V<T> s0{}, s1{};
-  std::size_t i = 0;
-  for (; i + 2 * L <= d; i += 2 * L) s0 += load(x + i) * load(x + i), s1 += load(x + i + L) * load(x + i + L);
-  T tail = 0;
-  for (; i < d; ++i) tail += x[i] * x[i];
-  return total<T>(s0 + s1) + tail;
+  return sum_of_squares<T>(d, [=](std::size_t i) { return load(x + i); }, [=](std::size_t i) { return x[i]; });
 }
 
 // a0 b0 a1 b1 ... from the low halves of a and b (From = 0) or the high ones (From = half the lanes).

@@ -52,22 +52,21 @@ def nearest_listed(x, centers, current, width):
 
 
 def refill(x, centers, labels):
-    """Each empty cluster gets the row that costs most, if it is not the last of its own. (labels, how many)"""
+    """Each empty cluster gets the row that costs most, if others but its twins are left behind. (labels, how many)"""
     labels, sizes = labels.copy(), np.bincount(labels, minlength=len(centers))
-    squares = squared_distances(x, centers)
-    cost = squares[np.arange(len(x)), labels]
-    queue = [i for i in np.argsort(-cost, kind="stable") if cost[i] > 0]
-    given = 0
+    cost = squared_distances(x, centers)[np.arange(len(x)), labels]
+    queue, home, left, given = list(np.argsort(-cost, kind="stable")), labels.copy(), sizes.copy(), []
     for j in np.flatnonzero(sizes == 0):
-        while queue and sizes[labels[queue[0]]] == 1:
-            queue.pop(0)
-        if not queue:
-            break
-        row = queue.pop(0)
-        sizes[labels[row]] -= 1
-        labels[row] = j
-        given += 1
-    return labels, given
+        while queue:
+            row = queue.pop(0)
+            twins = (x == x[row]).all(axis=1)
+            leaving = int((twins & (home == home[row])).sum())
+            if leaving < left[home[row]] and not twins[given].any():
+                left[home[row]] -= leaving
+                labels[row] = j
+                given.append(row)
+                break
+    return labels, len(given)
 
 
 def means(x, labels, before, weights=None):
@@ -76,7 +75,8 @@ def means(x, labels, before, weights=None):
     w = np.ones(len(x)) if weights is None else weights
     for j in np.unique(labels):
         mine = labels == j
-        out[j] = np.average(x[mine].astype(np.float64), axis=0, weights=w[mine])
+        rows = x[mine].astype(np.float64)
+        out[j] = rows[0] + np.average(rows - rows[0], axis=0, weights=w[mine])  # equal rows have themselves as mean
     return out
 
 
@@ -90,7 +90,9 @@ def mean_error(x, weights=None):
     z = x.astype(np.float64)
     mean = np.average(z, axis=0, weights=w)
     quantum = 2.0**-49 * max(1.0, len(x) / 2.0**11) * w.max() / w.min()
-    return np.abs(z - mean).max(axis=0) * (min(quantum, 2.0**-24) + len(x) * 2.0**-52) + np.abs(z).max(axis=0) * 2.0**-51
+    return (
+        np.abs(z - mean).max(axis=0) * (min(quantum, 2.0**-24) + len(x) * 2.0**-52) + np.abs(z).max(axis=0) * 2.0**-51
+    )
 
 
 class Step(NamedTuple):
@@ -127,7 +129,7 @@ def energy_error(x, weights=None):
 
 
 def cuts(x, direction):
-    """Every way to cut the rows by a hyperplane across `direction`: masks of one side. Equal projections stay together."""
+    """All cuts by a hyperplane across `direction`, as masks of one side. Equal projections stay together."""
     along = (x.astype(np.float64) - x.astype(np.float64).mean(axis=0)) @ direction
     return [along <= at for at in np.unique(along)[:-1]]
 

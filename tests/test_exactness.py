@@ -54,9 +54,12 @@ def start_labels(kind, x, k):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("data", ["blobs", "grid", "many columns", "many centers"])
 def test_all_exact_methods_take_the_oracles_steps(data, weighted, labels, dtype):
-    n, d, k = {"blobs": (600, 7, 25), "grid": (400, 3, 20), "many columns": (150, 70, 9), "many centers": (700, 4, 300)}[
-        data
-    ]
+    n, d, k = {
+        "blobs": (600, 7, 25),
+        "grid": (400, 3, 20),
+        "many columns": (150, 70, 9),
+        "many centers": (700, 4, 300),
+    }[data]
     x = grid(n, d, dtype) if data == "grid" else blobs(n, d, k, dtype)
     weights = np.random.default_rng(2).uniform(0.5, 2.0, n) if weighted else None
     check_steps(Problem(x, x[:k].copy(), start_labels(labels, x, k), weights), steps=8)

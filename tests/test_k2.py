@@ -1,4 +1,4 @@
-"""k²-means: a step is the oracle's step over neighbourhoods, whatever the bounds; the energy is true and never rises."""
+"""k²-means: a step is the oracle's over neighbourhoods, whatever the bounds; the energy is true and never rises."""
 
 import warnings
 

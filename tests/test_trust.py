@@ -36,7 +36,9 @@ def test_joblib_threads_give_what_one_fit_gives():
 
 def test_joblib_processes_give_what_one_fit_gives():
     x = blobs(500, 4, 8, np.float64)
-    got = joblib.Parallel(n_jobs=2, backend="loky")(joblib.delayed(cluster)(x, 8, seed=s, n_threads=2) for s in range(2))
+    got = joblib.Parallel(n_jobs=2, backend="loky")(
+        joblib.delayed(cluster)(x, 8, seed=s, n_threads=2) for s in range(2)
+    )
     assert [everything(r) for r in got] == [everything(cluster(x, 8, seed=s)) for s in range(2)]
 
 

@@ -32,7 +32,9 @@ def test_integer_weights_are_repeated_rows(method, dtype):
         # both are the mean to within the rounding of sums, then rounded to the dtype
         allowed = slack + np.spacing(np.abs(one.centers()))
         assert (np.abs(one.centers().astype(np.float64) - many.centers()) <= allowed).all()
-        assert abs(one.energy() - many.energy()) <= 2 * oracle.energy_error(repeated) + np.sum(allowed**2) * len(repeated)
+        assert abs(one.energy() - many.energy()) <= 2 * oracle.energy_error(repeated) + np.sum(allowed**2) * len(
+            repeated
+        )
 
 
 def test_integer_weights_are_repeated_rows_to_the_last_bit_where_sums_are_exact():

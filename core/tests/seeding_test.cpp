@@ -1,0 +1,141 @@
+// Greedy division and k-means++ on plain and on degenerate data: they end, agree with themselves, and lose no cluster.
+#include <set>
+
+#include "check.hpp"
+#include "data.hpp"
+#include "engines.hpp"
+
+namespace {
+
+using data::Matrix;
+using k2::Label;
+
+template <class T>
+std::size_t distinct_rows(const Matrix<T>& x) {
+  std::set<std::vector<T>> rows;
+  for (std::size_t i = 0; i < x.n; ++i) rows.emplace(x[i], x[i] + x.d);
+  return rows.size();
+}
+
+template <class T>
+void check_division(const Matrix<T>& x, std::size_t k, const double* weights) {
+  k2::Division<T> first;
+  const std::size_t distinct = distinct_rows(x);
+  for (const int threads : {1, 3}) {
+    k2::Pool pool(threads);
+    const auto survey = k2::survey_rows(x.rows(), weights, pool);
+    const auto g = k2::GreedyDivision<T>(x.rows(), weights, 11, 2)(k, survey, pool);
+    CHECK(g.found == std::min(k, distinct));
+    CHECK(g.centers.size() == k * x.d && g.labels.size() == x.n);
+    std::vector<double> weight(k, 0.0), sum(k * x.d, 0.0);
+    double reach = 0.0;
+    for (std::size_t i = 0; i < x.n; ++i) {
+      const auto l = static_cast<std::size_t>(g.labels[i]);
+      CHECK(g.labels[i] >= 0 && l < g.found);
+      weight[l] += weights ? weights[i] : 1.0;
+      for (std::size_t c = 0; c < x.d; ++c) {
+        sum[l * x.d + c] += (weights ? weights[i] : 1.0) * static_cast<double>(x[i][c]);
+        reach = std::max(reach, std::abs(static_cast<double>(x[i][c])));
+      }
+    }
+    for (std::size_t l = 0; l < g.found; ++l) {
+      CHECK(weight[l] > 0);
+      for (std::size_t c = 0; c < x.d; ++c) {
+        const double want = sum[l * x.d + c] / weight[l], got = static_cast<double>(g.centers[l * x.d + c]);
+        // half a digit of T, and two sums of n roundings as large as the data reach
+        CHECK(std::abs(got - want) <= std::abs(want) * k2::kUnit<T> + static_cast<double>(x.n) * reach * 0x1p-49);
+      }
+    }
+    for (const T v : g.centers) CHECK(std::isfinite(v));
+    CHECK(g.ops.products == g.ops.additions && g.ops.products == g.ops.distances);
+    if (threads == 1) {
+      first = g;
+    } else {
+      CHECK(g.labels == first.labels && g.centers == first.centers && g.ops.sorts == first.ops.sorts);
+    }
+  }
+}
+
+template <class T>
+void check_divisions() {
+  const auto x = data::blobs<T>(500, 70, 6, 1);
+  std::vector<double> weights(x.n);
+  for (std::size_t i = 0; i < x.n; ++i) weights[i] = 0.5 + static_cast<double>(i % 4);
+  for (const std::size_t k : {1u, 2u, 40u, 500u}) {
+    check_division(x, k, nullptr);
+    check_division(x, k, weights.data());
+  }
+  check_division(data::grid<T>(300, 2, 3, 2), 20, nullptr);  // nine distinct rows
+  check_division(data::grid<T>(300, 1, 2, 2), 300, nullptr);
+  check_division(Matrix<T>(200, 5), 7, nullptr);  // one
+  check_division(data::blobs<T>(1, 3, 1, 1), 1, nullptr);
+  auto far = data::grid<T>(250, 3, 5, 4);
+  for (T& v : far.value) v += T(1 << 20);
+  check_division(far, 60, nullptr);
+  Matrix<T> needle(400, 2);  // all rows equal but one
+  needle[123][1] = T(1e-3);
+  check_division(needle, 3, nullptr);
+}
+TEST(divisions_are_whole_and_the_same_for_all_threads) {
+  check_divisions<float>();
+  check_divisions<double>();
+}
+
+TEST(a_large_division_is_the_same_for_all_threads) {
+  // 2^21 values and more rows than a sorted chunk or a panel of the scan: all threads work on one split
+  const auto x = data::blobs<float>(33000, 64, 5, 1);
+  check_division(x, 4, nullptr);
+}
+
+TEST(a_division_is_cancelled_by_the_poll) {
+  const auto x = data::blobs<float>(33000, 64, 5, 1);
+  for (const int threads : {1, 2}) {
+    k2::Pool quiet(threads);
+    const auto survey = k2::survey_rows(x.rows(), nullptr, quiet);
+    k2::Pool pool(threads, [] { return true; });
+    bool cancelled = false;
+    try {
+      k2::GreedyDivision<float>(x.rows(), nullptr, 1, 1 << 30)(2, survey, pool);
+    } catch (const k2::Cancelled&) {
+      cancelled = true;
+    }
+    CHECK(cancelled);
+  }
+}
+
+template <class T>
+void check_plus_plus(const Matrix<T>& x, const double* weights, int trials) {
+  k2::Chosen first;
+  const std::size_t distinct = distinct_rows(x);
+  for (const int threads : {1, 3}) {
+    k2::Pool pool(threads);
+    const auto chosen = k2::plus_plus(x.rows(), weights, x.n, trials, 5, pool);
+    CHECK(chosen.rows.size() == x.n);
+    CHECK(chosen.ops.distances == x.n * (1 + (x.n - 1) * static_cast<std::size_t>(trials)));
+    std::set<std::vector<T>> rows;
+    for (std::size_t c = 0; c < x.n; ++c) {
+      const auto i = static_cast<std::size_t>(chosen.rows[c]);
+      CHECK(i < x.n);
+      rows.emplace(x[i], x[i] + x.d);
+      if (c + 1 == distinct) CHECK(rows.size() == distinct);  // no row twice while others are left
+    }
+    if (threads == 1) {
+      first = chosen;
+    } else {
+      CHECK(chosen.rows == first.rows);
+    }
+  }
+}
+TEST(k_means_plus_plus_takes_every_distinct_row_first) {
+  for (const int trials : {1, 4}) {
+    check_plus_plus(data::blobs<float>(60, 5, 4, 1), nullptr, trials);
+    check_plus_plus(data::grid<double>(80, 2, 3, 1), nullptr, trials);
+    check_plus_plus(Matrix<float>(20, 2), nullptr, trials);
+    check_plus_plus(data::blobs<double>(1, 2, 1, 1), nullptr, trials);
+    std::vector<double> weights(80);
+    for (std::size_t i = 0; i < 80; ++i) weights[i] = i % 2 ? 1e-6 : 1e6;
+    check_plus_plus(data::grid<float>(80, 2, 3, 1), weights.data(), trials);
+  }
+}
+
+}  // namespace
