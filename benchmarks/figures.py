@@ -71,7 +71,11 @@ def iterations() -> None:
     one = min(lloyd)
     for bounds, turns in seconds.items():
         least = [min(t) for t in zip(*turns, strict=True)]
-        for name, part, goal in (("iteration 1", least[:1], 12), ("iterations 2-5", least[1:5], 12), ("20-30", least[19:], 20)):
+        for name, part, goal in (
+            ("iteration 1", least[:1], 12),
+            ("iterations 2-5", least[1:5], 12),
+            ("20-30", least[19:], 20),
+        ):
             ratio = one / float(np.mean(part))
             ms = f"Lloyd {one * 1e3:.0f} ms, ours {np.mean(part) * 1e3:.1f} ms"
             say(f"k² bounds={bounds}, {name}: {ms}", f"{ratio:.1f} times", f">= {goal}", ratio >= goal)
@@ -94,7 +98,8 @@ def gdi() -> None:
     for k in (100, 1000, 10000):
         t = best_of(2, gdi=lambda k=k: _core.gdi(x, None, seen, k, 2, 0, THREADS))
         ops = sum(_core.gdi(x, None, seen, k, 2, 0, THREADS)[2])
-        print(f"  k={k:<6} {t['gdi']:.2f} s, {ops / len(x):.1f} operations a row, {ops / len(x) / np.log2(k):.2f} per log2(k)")
+        each = ops / len(x)
+        print(f"  k={k:<6} {t['gdi']:.2f} s, {each:.1f} operations a row, {each / np.log2(k):.2f} per log2(k)")
     for n in (15000, 30000, 60000):
         part = np.ascontiguousarray(x[:n])
         seen_part = _core.survey(part, None, THREADS)
@@ -131,9 +136,16 @@ def memory() -> None:
         path = Path(folder) / "x.npy"
         np.save(path, rows("mnist"))
         for copy, goal in ((True, 1.3), (False, 0.4)):
-            out = subprocess.run([sys.executable, "-c", MEMORY, path, str(copy)], capture_output=True, text=True, check=True)
+            out = subprocess.run(
+                [sys.executable, "-c", MEMORY, path, str(copy)], capture_output=True, text=True, check=True
+            )
             share = float(out.stdout)
-            say(f"peak memory of K2Means({K}, copy_x={copy}).fit, mnist", f"{share:.2f} of X", f"<= {goal}", share <= goal)
+            say(
+                f"peak memory of K2Means({K}, copy_x={copy}).fit, mnist",
+                f"{share:.2f} of X",
+                f"<= {goal}",
+                share <= goal,
+            )
 
 
 IMPORT = """

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 from data import rows
 
-from k2means import GDI, K2, Stop, cluster
+from k2means import GDI, K2, Stop, _core, cluster
 
 WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128)
 SETS = (
@@ -20,25 +20,28 @@ SETS = (
 )
 
 
+HEADER = """| data | k | k_n | energy over widest | with exact labels | seconds | iterations |
+|---|---|---|---|---|---|---|"""
+
+
 def main() -> None:
     threads = 2
-    print("| data | k | k_n | energy over widest | exact labels: energy over widest | seconds | iterations |\n|---|---|---|---|---|---|---|")
+    print(HEADER)
     for name, most, ks in SETS:
         if len(sys.argv) > 1 and name not in sys.argv[1:]:
             continue
         x = rows(name, most)
-        variance = float(np.var(x, axis=0, dtype=np.float64).mean())
+        stop = Stop(100, 1e-4 * float(np.var(x, axis=0, dtype=np.float64).mean()))
         for k in ks:
             found = []
             for width in (w for w in WIDTHS if w <= k):
-                r = cluster(x, k, method=K2(width, bounds="hamerly"), init=GDI(), stop=Stop(100, 1e-4 * variance), n_threads=threads)
-                from k2means import _core
-
+                r = cluster(x, k, method=K2(width, bounds="hamerly"), init=GDI(), stop=stop, n_threads=threads)
                 exact = _core.energy(x, None, r.centers, _core.nearest(x, r.centers, None, threads), threads)
                 found.append((width, r.energy, exact, sum(t.seconds for t in r.trace), r.n_iter))
-            last = found[-1]
+            _, widest, widest_exact, _, _ = found[-1]
             for width, e, exact, seconds, n_iter in found:
-                print(f"| {name} | {k} | {width} | {e / last[1]:.4f} | {exact / last[2]:.4f} | {seconds:.2f} | {n_iter} |", flush=True)
+                ratios = f"{e / widest:.4f} | {exact / widest_exact:.4f}"
+                print(f"| {name} | {k} | {width} | {ratios} | {seconds:.2f} | {n_iter} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -24,9 +24,9 @@ class AssignNeighborhood {
     if (labels[0] == kUnassigned) return exhaustive_(x, centers, labels, pool);  // k² needs labels to start
 
     std::swap(graph_, before_);
-    find_neighbors(centers, width_, before_, panels_, graph_, pool);
+    find_neighbors_(centers, width_, before_, graph_, pool);
     groups_.sort(labels, centers.k, kPiece);
-    const View<T> view{x, centers, panels_, graph_, labels};
+    const View<T> view{x, centers, find_neighbors_.panels(), graph_, labels};
     Assigned out = pool.tally<Assigned>(groups_.pieces().size(), 1, [&](std::size_t p, std::size_t, int worker) {
       const Groups::Piece& piece = groups_.pieces()[p];
       const std::size_t l = piece.cluster;
@@ -46,7 +46,7 @@ class AssignNeighborhood {
   std::size_t width_;
   Bounds bounds_;
   Neighbors graph_, before_;
-  Panels<T> panels_;
+  NeighborSearch<T> find_neighbors_;
   Groups groups_;
   Exhaustive<T> exhaustive_;
 };

@@ -31,23 +31,32 @@ class SlotBounds {
     s.come_from(near);
     s.places.of(near.ids);
     Assigned out;
-    bool busy = false;
     for (std::size_t r = 0; r < rows.size(); ++r) {
-      // The rows of a cluster are scattered: ask for bounds early, and for the next row while rows are being read.
-      if (r + kAhead < rows.size()) {
+      if (r + kAhead < rows.size()) {  // the rows of a cluster are scattered: ask for their bounds early
         prefetch_row(lower_.data() + rows[r + kAhead] * width_, width_);
         prefetch_row(upper_.data() + rows[r + kAhead], 1);
       }
-      if (busy && r + 1 < rows.size()) prefetch_row(view.x[rows[r + 1]], view.x.d);
-      const Assigned row = assign_row(view, near, rows[r], s);
-      busy = row.ops.distances > 0;
-      out += row;
+      if (carry_bounds(view, near, rows[r], s)) {
+        prefetch_row(view.x[rows[r]], view.x.d);
+        s.open.emplace_back(rows[r], Contest<T>(view.centers, view.x[rows[r]], near.ids[0]));
+      }
+      if (s.open.size() == kOpen || r + 1 == rows.size()) out += assign_open(view, near, s);
     }
     return out;
   }
 
  private:
   static constexpr std::size_t kAhead = 8;
+  static constexpr std::size_t kOpen = 8;  // rows that look at a center while it is in cache
+
+  // A row that its bounds do not save.
+  struct Open {
+    Open(Row i_, Contest<T> contest_) : i(i_), contest(contest_) {}
+    Row i;
+    Contest<T> contest;
+    double own = 0.0, upper = 0.0;
+    bool done = false;
+  };
 
   struct Scratch {
     Scratch(std::size_t k, std::size_t width) : places(k), origin(width), lost(width), gap(width), bound(width) {}
@@ -67,11 +76,11 @@ class SlotBounds {
     Places places;
     std::vector<int> origin;
     std::vector<float> lost, gap, bound;
+    std::vector<Open> open;
   };
 
-  Assigned assign_row(const View<T>& view, const Neighborhood& near, Row i, Scratch& s) {
-    const Slack slack = Slack::of<T>(view.x.d);
-    Assigned out;
+  // Bring the bounds of row i to this iteration. True if some center of its list may be as near as its own.
+  bool carry_bounds(const View<T>& view, const Neighborhood& near, Row i, Scratch& s) {
     float* lower = lower_.data() + i * width_;
     float* bound = s.bound.data();
     const float above = upper_[i] = Slack::up(upper_[i] + near.drift[near.center]);
@@ -83,27 +92,42 @@ class SlotBounds {
       least = std::min(least, lower[p]);
     }
     check_list(view.x[i], view.centers, near.ids, [&](std::size_t p) { return lower[p]; }, above);
-    if (least > above) return out;
+    return least <= above;
+  }
 
-    Contest<T> contest(view.centers, view.x[i], near.ids[0]);
-    const double d = contest.enter(near.ids[0]);
-    const double own = slack.above(d);
-    double upper = own;
-    lower[0] = slack.below(d);
-    ++out.ops.distances;
-    for (std::size_t p = 1; p < width_; ++p) {
-      if (near.gaps[p] > own + upper) break;  // sorted by gap: nobody further can win (Alg. 1, line 11)
-      if (lower[p] > upper) continue;
-      lower[p] = slack.below(contest.enter(near.ids[p]));
-      upper = slack.above(contest.square());
+  // The open rows look at the places of the list in turn, each as long as it must.
+  Assigned assign_open(const View<T>& view, const Neighborhood& near, Scratch& s) {
+    const Slack slack = Slack::of<T>(view.x.d);
+    Assigned out;
+    for (Open& row : s.open) {
+      const double square = row.contest.enter(near.ids[0]);
+      row.own = row.upper = slack.above(square);
+      lower_[row.i * width_] = slack.below(square);
       ++out.ops.distances;
     }
-    upper_[i] = static_cast<float>(upper);
-    if (contest.best() != near.ids[0]) {
-      view.labels[i] = contest.best();
-      change_list(lower, upper, contest.best(), view.graph, s);
-      out.moved = 1;
+    std::size_t looking = s.open.size();
+    for (std::size_t p = 1; p < width_ && looking > 0; ++p) {
+      for (Open& row : s.open) {
+        float& lower = lower_[row.i * width_ + p];
+        if (row.done || lower > row.upper) continue;
+        if (near.gaps[p] > row.own + row.upper) {  // sorted by gap: nobody further can win (Alg. 1, line 11)
+          row.done = true;
+          --looking;
+          continue;
+        }
+        lower = slack.below(row.contest.enter(near.ids[p]));
+        row.upper = slack.above(row.contest.square());
+        ++out.ops.distances;
+      }
     }
+    for (Open& row : s.open) {
+      upper_[row.i] = static_cast<float>(row.upper);
+      if (row.contest.best() == near.ids[0]) continue;
+      view.labels[row.i] = row.contest.best();
+      change_list(lower_.data() + row.i * width_, row.upper, row.contest.best(), view.graph, s);
+      ++out.moved;
+    }
+    s.open.clear();
     return out;
   }
 

@@ -16,7 +16,11 @@ template <class T>
 class Contest {
  public:
   Contest(const Centers<T>& centers, const T* x, Label current)
-      : centers_(centers), x_(x), current_(current), error_(2 * difference_error<T>(centers.d)), lost_(underflow<T>(centers.d)) {}
+      : centers_(centers),
+        x_(x),
+        current_(current),
+        error_(2 * difference_error<T>(centers.d)),
+        lost_(underflow<T>(centers.d)) {}
 
   // The squared distance of x to center j, which joins the contest.
   double enter(Label j) {

@@ -12,7 +12,7 @@
 namespace k2 {
 
 // How many products the tile kernel adds before it starts a new partial sum: bounds the rounding error for any d.
-inline constexpr std::size_t kDepth = 256;
+inline constexpr std::size_t kDepth = 288;
 
 // Part of the rows, in the order of a scan, and the columns [begin, end) to look at, in strips of `strip` columns
 // (begin is a whole number of them). What strip c says of row i goes to c * stride + i.

@@ -24,9 +24,9 @@ template <class T>
 class AnyEngine {
  public:
   virtual ~AnyEngine() = default;
-  virtual Step step() = 0;          // one iteration
-  virtual Step settle() = 0;        // one more assignment; the centers stay
-  virtual double energy() = 0;      // of the labels and centers as they are after a step
+  virtual Step step() = 0;      // one iteration
+  virtual Step settle() = 0;    // one more assignment; the centers stay
+  virtual double energy() = 0;  // of the labels and centers as they are after a step
   virtual const Centers<T>& centers() const = 0;
   virtual std::span<const Label> labels() const = 0;
 };

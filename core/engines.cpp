@@ -10,7 +10,8 @@ namespace k2 {
 namespace {
 
 template <class T, class Assign>
-std::unique_ptr<AnyEngine<T>> build(const Problem<T>& p, const Survey& survey, Assign assign, int threads, Pool::Poll poll) {
+std::unique_ptr<AnyEngine<T>> build(const Problem<T>& p, const Survey& survey, Assign assign, int threads,
+                                    Pool::Poll poll) {
   auto pool = std::make_unique<Pool>(threads, std::move(poll));
   Mean<T> move(p.x, p.weights, survey, p.centers.n);
   return std::make_unique<Engine<T, Assign, Mean<T>>>(p, std::move(assign), std::move(move), std::move(pool));

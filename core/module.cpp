@@ -94,77 +94,111 @@ template <class T>
 void define(nb::module_& m, const char* name) {
   using B = Bound<T>;
   nb::class_<B>(m, name, "A method bound to its data.")
-      .def("step", [](B& b) { return tuple(released([&] { return b.engine->step(); })); },
-           "One iteration: (moved, shift, ops).")
-      .def("settle", [](B& b) { return tuple(released([&] { return b.engine->settle(); })); },
-           "One more assignment, the centers stay: (moved, shift, ops).")
-      .def("energy", [](B& b) { return released([&] { return b.engine->energy(); }); },
-           "Energy of the last assignment with the centers after it, from the running sums.")
-      .def("labels", [](const B& b) {
-        const auto l = b.engine->labels();
-        return give(std::vector<Label>(l.begin(), l.end()), {l.size()});
-      })
+      .def(
+          "step", [](B& b) { return tuple(released([&] { return b.engine->step(); })); },
+          "One iteration: (moved, shift, ops).")
+      .def(
+          "settle", [](B& b) { return tuple(released([&] { return b.engine->settle(); })); },
+          "One more assignment, the centers stay: (moved, shift, ops).")
+      .def(
+          "energy", [](B& b) { return released([&] { return b.engine->energy(); }); },
+          "Energy of the last assignment with the centers after it, from the running sums.")
+      .def("labels",
+           [](const B& b) {
+             const auto l = b.engine->labels();
+             return give(std::vector<Label>(l.begin(), l.end()), {l.size()});
+           })
       .def("centers", [](const B& b) {
         const Centers<T>& c = b.engine->centers();
         return give(c.value, {c.k, c.d});
       });
 
-  m.def("lloyd", [](Matrix<T> x, Weights w, const Survey& s, Matrix<T> c, Labels l, int threads) {
-    return std::make_unique<B>(x, w, c, l, [&](auto& p) { return make_lloyd(p, s, threads, interrupted); });
-  }, "x"_a.noconvert(), "weights"_a.none().noconvert(), "survey"_a, "centers"_a.noconvert(), "labels"_a.none().noconvert(), "threads"_a);
-  m.def("elkan", [](Matrix<T> x, Weights w, const Survey& s, Matrix<T> c, Labels l, int threads) {
-    return std::make_unique<B>(x, w, c, l, [&](auto& p) { return make_elkan(p, s, threads, interrupted); });
-  }, "x"_a.noconvert(), "weights"_a.none().noconvert(), "survey"_a, "centers"_a.noconvert(), "labels"_a.none().noconvert(), "threads"_a);
-  m.def("k2", [](Matrix<T> x, Weights w, const Survey& s, Matrix<T> c, Labels l, std::size_t neighbors,
-                 const std::string& bounds, int threads) {
-    require(neighbors >= 1, "neighbors must be at least 1");
-    require(bounds == "elkan" || bounds == "hamerly", "bounds must be 'elkan' or 'hamerly'");
-    const Bounds kind = bounds == "elkan" ? Bounds::elkan : Bounds::hamerly;
-    return std::make_unique<B>(x, w, c, l,
-                               [&](auto& p) { return make_k2(p, s, neighbors, kind, threads, interrupted); });
-  }, "x"_a.noconvert(), "weights"_a.none().noconvert(), "survey"_a, "centers"_a.noconvert(),
-        "labels"_a.none().noconvert(), "neighbors"_a, "bounds"_a, "threads"_a);
+  m.def(
+      "lloyd",
+      [](Matrix<T> x, Weights w, const Survey& s, Matrix<T> c, Labels l, int threads) {
+        return std::make_unique<B>(x, w, c, l, [&](auto& p) { return make_lloyd(p, s, threads, interrupted); });
+      },
+      "x"_a.noconvert(), "weights"_a.none().noconvert(), "survey"_a, "centers"_a.noconvert(),
+      "labels"_a.none().noconvert(), "threads"_a);
+  m.def(
+      "elkan",
+      [](Matrix<T> x, Weights w, const Survey& s, Matrix<T> c, Labels l, int threads) {
+        return std::make_unique<B>(x, w, c, l, [&](auto& p) { return make_elkan(p, s, threads, interrupted); });
+      },
+      "x"_a.noconvert(), "weights"_a.none().noconvert(), "survey"_a, "centers"_a.noconvert(),
+      "labels"_a.none().noconvert(), "threads"_a);
+  m.def(
+      "k2",
+      [](Matrix<T> x, Weights w, const Survey& s, Matrix<T> c, Labels l, std::size_t neighbors,
+         const std::string& bounds, int threads) {
+        require(neighbors >= 1, "neighbors must be at least 1");
+        require(bounds == "elkan" || bounds == "hamerly", "bounds must be 'elkan' or 'hamerly'");
+        const Bounds kind = bounds == "elkan" ? Bounds::elkan : Bounds::hamerly;
+        return std::make_unique<B>(x, w, c, l,
+                                   [&](auto& p) { return make_k2(p, s, neighbors, kind, threads, interrupted); });
+      },
+      "x"_a.noconvert(), "weights"_a.none().noconvert(), "survey"_a, "centers"_a.noconvert(),
+      "labels"_a.none().noconvert(), "neighbors"_a, "bounds"_a, "threads"_a);
 
-  m.def("survey", [](Matrix<T> x, Weights w, int threads) {
-    require(x.shape(0) >= 1, "no rows");
-    Pool pool(threads, interrupted);
-    return released([&] { return survey_rows(rows(x), pointer(w), pool); });
-  }, "x"_a.noconvert(), "weights"_a.none().noconvert(), "threads"_a);
+  m.def(
+      "survey",
+      [](Matrix<T> x, Weights w, int threads) {
+        require(x.shape(0) >= 1, "no rows");
+        Pool pool(threads, interrupted);
+        return released([&] { return survey_rows(rows(x), pointer(w), pool); });
+      },
+      "x"_a.noconvert(), "weights"_a.none().noconvert(), "threads"_a);
 
-  m.def("plus_plus", [](Matrix<T> x, Weights w, std::size_t k, int trials, std::uint64_t seed, int threads) {
-    Pool pool(threads, interrupted);
-    Chosen c = released([&] { return plus_plus(rows(x), pointer(w), k, trials, seed, pool); });
-    const std::size_t count = c.rows.size();
-    return std::make_tuple(give(std::move(c.rows), {count}), tuple(c.ops));
-  }, "x"_a.noconvert(), "weights"_a.none().noconvert(), "k"_a, "trials"_a, "seed"_a, "threads"_a);
+  m.def(
+      "plus_plus",
+      [](Matrix<T> x, Weights w, std::size_t k, int trials, std::uint64_t seed, int threads) {
+        Pool pool(threads, interrupted);
+        Chosen c = released([&] { return plus_plus(rows(x), pointer(w), k, trials, seed, pool); });
+        const std::size_t count = c.rows.size();
+        return std::make_tuple(give(std::move(c.rows), {count}), tuple(c.ops));
+      },
+      "x"_a.noconvert(), "weights"_a.none().noconvert(), "k"_a, "trials"_a, "seed"_a, "threads"_a);
 
-  m.def("gdi", [](Matrix<T> x, Weights w, const Survey& survey, std::size_t k, int iterations, std::uint64_t seed,
-                  int threads) {
-    Pool pool(threads, interrupted);
-    Division<T> g = released([&] { return GreedyDivision<T>(rows(x), pointer(w), seed, iterations)(k, survey, pool); });
-    return std::make_tuple(give(std::move(g.centers), {k, x.shape(1)}), give(std::move(g.labels), {x.shape(0)}),
-                           tuple(g.ops));
-  }, "x"_a.noconvert(), "weights"_a.none().noconvert(), "survey"_a, "k"_a, "iterations"_a, "seed"_a, "threads"_a);
+  m.def(
+      "gdi",
+      [](Matrix<T> x, Weights w, const Survey& survey, std::size_t k, int iterations, std::uint64_t seed, int threads) {
+        Pool pool(threads, interrupted);
+        Division<T> g =
+            released([&] { return GreedyDivision<T>(rows(x), pointer(w), seed, iterations)(k, survey, pool); });
+        return std::make_tuple(give(std::move(g.centers), {k, x.shape(1)}), give(std::move(g.labels), {x.shape(0)}),
+                               tuple(g.ops));
+      },
+      "x"_a.noconvert(), "weights"_a.none().noconvert(), "survey"_a, "k"_a, "iterations"_a, "seed"_a, "threads"_a);
 
-  m.def("nearest", [](Matrix<T> x, Matrix<T> centers, std::optional<Vector<T>> shift, int threads) {
-    require(x.shape(1) == centers.shape(1), "x and centers differ in columns");
-    Pool pool(threads, interrupted);
-    return give(released([&] { return nearest_centers(rows(x), rows(centers), shift ? shift->data() : nullptr, pool); }),
-                {x.shape(0)});
-  }, "x"_a.noconvert(), "centers"_a.noconvert(), "shift"_a.none().noconvert(), "threads"_a);
+  m.def(
+      "nearest",
+      [](Matrix<T> x, Matrix<T> centers, std::optional<Vector<T>> shift, int threads) {
+        require(x.shape(1) == centers.shape(1), "x and centers differ in columns");
+        Pool pool(threads, interrupted);
+        return give(
+            released([&] { return nearest_centers(rows(x), rows(centers), shift ? shift->data() : nullptr, pool); }),
+            {x.shape(0)});
+      },
+      "x"_a.noconvert(), "centers"_a.noconvert(), "shift"_a.none().noconvert(), "threads"_a);
 
-  m.def("energy", [](Matrix<T> x, Weights w, Matrix<T> centers, Vector<Label> labels, int threads) {
-    require(x.shape(1) == centers.shape(1) && x.shape(0) == labels.shape(0), "shapes of x, centers, labels differ");
-    Pool pool(threads, interrupted);
-    return released([&] { return energy_of(rows(x), pointer(w), rows(centers), labels.data(), pool); });
-  }, "x"_a.noconvert(), "weights"_a.none().noconvert(), "centers"_a.noconvert(), "labels"_a.noconvert(), "threads"_a);
+  m.def(
+      "energy",
+      [](Matrix<T> x, Weights w, Matrix<T> centers, Vector<Label> labels, int threads) {
+        require(x.shape(1) == centers.shape(1) && x.shape(0) == labels.shape(0), "shapes of x, centers, labels differ");
+        Pool pool(threads, interrupted);
+        return released([&] { return energy_of(rows(x), pointer(w), rows(centers), labels.data(), pool); });
+      },
+      "x"_a.noconvert(), "weights"_a.none().noconvert(), "centers"_a.noconvert(), "labels"_a.noconvert(), "threads"_a);
 
-  m.def("distances", [](Matrix<T> x, Matrix<T> centers, int threads) {
-    require(x.shape(1) == centers.shape(1), "x and centers differ in columns");
-    Pool pool(threads, interrupted);
-    return give(released([&] { return all_distances(rows(x), rows(centers), pool); }),
-                {x.shape(0), centers.shape(0)});
-  }, "x"_a.noconvert(), "centers"_a.noconvert(), "threads"_a);
+  m.def(
+      "distances",
+      [](Matrix<T> x, Matrix<T> centers, int threads) {
+        require(x.shape(1) == centers.shape(1), "x and centers differ in columns");
+        Pool pool(threads, interrupted);
+        return give(released([&] { return all_distances(rows(x), rows(centers), pool); }),
+                    {x.shape(0), centers.shape(0)});
+      },
+      "x"_a.noconvert(), "centers"_a.noconvert(), "threads"_a);
 }
 
 }  // namespace
@@ -176,9 +210,12 @@ NB_MODULE(_core, m) {
   auto copy = [](const std::vector<double>& v) { return k2::give(std::vector<double>(v), {v.size()}); };
   nb::class_<Survey>(m, "Survey", "What one look at the data tells.")
       .def_prop_ro("bad", [](const Survey& s) { return std::make_pair(s.bad_row, s.bad_column); })
-      .def_prop_ro("mean", [copy](const Survey& s) { return copy(s.mean); }, nb::rv_policy::automatic)
-      .def_prop_ro("low", [copy](const Survey& s) { return copy(s.low); }, nb::rv_policy::automatic)
-      .def_prop_ro("high", [copy](const Survey& s) { return copy(s.high); }, nb::rv_policy::automatic)
+      .def_prop_ro(
+          "mean", [copy](const Survey& s) { return copy(s.mean); }, nb::rv_policy::automatic)
+      .def_prop_ro(
+          "low", [copy](const Survey& s) { return copy(s.low); }, nb::rv_policy::automatic)
+      .def_prop_ro(
+          "high", [copy](const Survey& s) { return copy(s.high); }, nb::rv_policy::automatic)
       .def_ro("total", &Survey::total)
       .def_ro("weight", &Survey::weight);
   m.attr("simd") = k2::kernels<float>().name;

@@ -128,17 +128,18 @@ class Mean {
     // Each piece of work owns some columns of all sums: no two write the same.
     const std::size_t strip = std::max<std::size_t>(16, (x.d / static_cast<std::size_t>(pool.size()) + 15) / 16 * 16);
     constexpr std::size_t kBatch = 2048;  // changes between two looks at the cancel flag
+    constexpr std::size_t kAhead = 3;     // the rows are scattered: ask for them early
     for (std::size_t first = 0; first < changes_.size(); first += kBatch) {
       const std::size_t last = std::min(changes_.size(), first + kBatch);
       pool.for_chunks(x.d, strip, [&](std::size_t a, std::size_t b, int) {
         for (std::size_t c = first; c < last; ++c) {
           const Change& change = changes_[c];
+          if (c + kAhead < last) prefetch_row(x[changes_[c + kAhead].row] + a, b - a);
           std::int64_t* to = sums_.data() + static_cast<std::size_t>(change.to) * x.d + a;
-          std::int64_t* from = change.from == kUnassigned
-                                   ? nullptr
-                                   : sums_.data() + static_cast<std::size_t>(change.from) * x.d + a;
-          kernel_.transfer(x[change.row] + a, mean_.data() + a, scale_.data() + a, weights_ ? weights_[change.row] : 1.0,
-                           to, from, b - a);
+          std::int64_t* from =
+              change.from == kUnassigned ? nullptr : sums_.data() + static_cast<std::size_t>(change.from) * x.d + a;
+          kernel_.transfer(x[change.row] + a, mean_.data() + a, scale_.data() + a,
+                           weights_ ? weights_[change.row] : 1.0, to, from, b - a);
         }
       });
     }
@@ -200,9 +201,9 @@ class Mean {
   const double* weights_;
   std::vector<double> mean_;
   double total_;
-  std::vector<Label> counted_;         // the labels the sums stand for
-  std::vector<std::int64_t> members_;  // rows in each cluster
-  std::vector<char> touched_;          // clusters whose sums changed since their center was placed
+  std::vector<Label> counted_;           // the labels the sums stand for
+  std::vector<std::int64_t> members_;    // rows in each cluster
+  std::vector<char> touched_;            // clusters whose sums changed since their center was placed
   std::vector<double> scale_, quantum_;  // powers of two, each the inverse of the other
   double weight_scale_ = 1.0;
   bool fixed_;

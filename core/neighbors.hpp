@@ -33,16 +33,13 @@ class Shortlist {
   void start(std::size_t wanted, T limit) {
     wanted_ = wanted;
     limit_ = limit;
+    full_ = 4 * wanted + 32;
     kept_.clear();
   }
-  // Lower ends of the intervals of centers first, first + 1, ...; high(low, j) is the upper end.
-  template <class High>
-  void offer(const T* low, std::size_t count, std::size_t first, High&& high) {
-    for (std::size_t j = 0; j < count; ++j) {
-      if (low[j] > limit_) continue;
-      kept_.push_back({low[j], high(low[j], first + j), static_cast<Label>(first + j)});
-      if (kept_.size() >= 4 * wanted_ + 32) tighten();
-    }
+  bool admits(T low) const { return low <= limit_; }
+  void add(const Entry& entry) {
+    kept_.push_back(entry);
+    if (kept_.size() >= full_) tighten();
   }
   const std::vector<Entry>& finish() {
     if (kept_.size() > wanted_) tighten();
@@ -55,18 +52,12 @@ class Shortlist {
     std::nth_element(kept_.begin(), last, kept_.end(), [](const Entry& a, const Entry& b) { return a.high < b.high; });
     limit_ = std::min(limit_, last->high);
     std::erase_if(kept_, [this](const Entry& e) { return e.low > limit_; });
+    full_ = std::max(full_, 2 * kept_.size());  // ties cannot be told apart: wait until there are twice as many
   }
 
-  std::size_t wanted_ = 0;
+  std::size_t wanted_ = 0, full_ = 0;
   T limit_ = 0;
   std::vector<Entry> kept_;
-};
-
-template <class T>
-struct NeighborScratch {
-  std::vector<T> scores;
-  std::vector<Shortlist<T>> near;
-  std::vector<std::pair<double, Label>> exact;
 };
 
 // How far the k_n-th neighbor of l can be now: where the old ones were, and how much they and l have moved since.
@@ -79,67 +70,101 @@ inline double farthest_neighbor(const Neighbors& before, const std::vector<doubl
   return (most + drift[l]) * (1 + 0x1p-30);
 }
 
-// `before`: the neighbors one move ago (same k_n), or none.
+// Finds them all. Products of centers are symmetric: a block of centers is multiplied only with those from itself on,
+// and what is found is offered to both. The outcome does not depend on who offers first.
 template <class T>
-void find_neighbors(const Centers<T>& centers, std::size_t width, const Neighbors& before, Panels<T>& panels,
-                    Neighbors& out, Pool& pool) {
-  constexpr std::size_t kBlock = 24, kCenters = 256;
-  const Kernels<T>& kernel = kernels<T>();
-  const std::size_t k = centers.k, d = centers.d;
-  out.width = width;
-  out.id.resize(k * width);
-  out.distance.resize(k * width);
-  const Rows<const T> rows{centers.value.data(), k, d};
-  panels.pack(rows, nullptr, pool);
-  const std::size_t group = kCenters / panels.width();
+class NeighborSearch {
+ public:
+  // `before`: the neighbors one move ago (same k_n), or none.
+  void operator()(const Centers<T>& centers, std::size_t width, const Neighbors& before, Neighbors& out, Pool& pool) {
+    const std::size_t k = centers.k;
+    panels_.pack({centers.value.data(), k, centers.d}, nullptr, pool);
+    lists_.resize(k), limit_.resize(k), norm_.resize(k);
+    scores_.resize(static_cast<std::size_t>(pool.size()));
+    out.width = width;
+    out.id.resize(k * width), out.distance.resize(k * width);
 
-  std::vector<NeighborScratch<T>> scratches(static_cast<std::size_t>(pool.size()));
-  pool.for_chunks(k, kBlock, [&](std::size_t a, std::size_t b, int worker) {
-    NeighborScratch<T>& scratch = scratches[static_cast<std::size_t>(worker)];
-    std::vector<T>& scores = scratch.scores;
-    std::vector<Shortlist<T>>& near = scratch.near;
-    std::vector<std::pair<double, Label>>& exact = scratch.exact;
-    scores.resize(kBlock * kCenters);
-    near.resize(kBlock);
+    pool.for_chunks(k, kBlock, [&](std::size_t a, std::size_t b, int) {
+      for (std::size_t l = a; l < b; ++l) start(centers, width, before, l);
+    });
+    pool.for_chunks(k, kBlock, [&](std::size_t a, std::size_t b, int worker) {
+      multiply(centers, a, b, scores_[static_cast<std::size_t>(worker)]);
+    });
+    pool.for_chunks(k, kBlock, [&](std::size_t a, std::size_t b, int) {
+      std::vector<std::pair<double, Label>> exact;
+      for (std::size_t l = a; l < b; ++l) finish(centers, l, exact, out);
+    });
+  }
+
+  const Panels<T>& panels() const { return panels_; }  // of the centers it was asked about last
+
+ private:
+  static constexpr std::size_t kBlock = 24, kCenters = 256;
+
+  void start(const Centers<T>& centers, std::size_t width, const Neighbors& before, std::size_t l) {
+    const double error = difference_error<T>(centers.d), far = farthest_neighbor(before, centers.drift, l);
+    const double square = static_cast<double>(kernel_.square(centers[l], centers.d));
+    norm_[l] = T(std::sqrt(square) * (1 + error));
+    limit_[l] = T((far * far - square) + (far * far + square) * 2 * error + 8 * underflow<T>(centers.d));
+    lists_[l].start(width, limit_[l]);
+  }
+
+  // The centers [a, b) with all from a on.
+  void multiply(const Centers<T>& centers, std::size_t a, std::size_t b, std::vector<T>& scores) {
+    const std::size_t width = panels_.width(), group = kCenters / width;
     const T* x[kBlock];
-    T norm[kBlock];
-    for (std::size_t l = a; l < b; ++l) {
-      x[l - a] = centers[l];
-      const double error = difference_error<T>(d), square = static_cast<double>(kernel.square(centers[l], d));
-      const double far = farthest_neighbor(before, centers.drift, l);
-      norm[l - a] = T(std::sqrt(square) * (1 + error));
-      near[l - a].start(width, T((far * far - square) + (far * far + square) * 2 * error + 8 * underflow<T>(d)));
-    }
-    for (std::size_t p = 0; p < panels.panels(); p += group) {
-      const std::size_t count = std::min(group, panels.panels() - p), first = p * panels.width();
-      const std::size_t last = std::min(k, first + count * panels.width());
-      const T *base = panels.base() + first, *slack = panels.slack() + first;
-      kernel.dots(x, b - a, panels.panel(p), count, d, scores.data(), kCenters);
+    for (std::size_t l = a; l < b; ++l) x[l - a] = centers[l];
+    scores.resize((kBlock + 1) * kCenters);
+    T* low = scores.data() + kBlock * kCenters;
+    for (std::size_t p = a / width; p < panels_.panels(); p += group) {
+      const std::size_t count = std::min(group, panels_.panels() - p), first = p * width;
+      const std::size_t begin = std::max(first, a), end = std::min(centers.k, first + count * width);
+      kernel_.dots(x, b - a, panels_.panel(p), count, centers.d, scores.data(), kCenters);
       for (std::size_t l = a; l < b; ++l) {
-        T* low = scores.data() + (l - a) * kCenters;
-        const T own = norm[l - a];
-        for (std::size_t j = 0; j < last - first; ++j) low[j] = base[j] - 2 * low[j] - own * slack[j];
-        near[l - a].offer(low, last - first, first, [&](T v, std::size_t j) {
-          return T(panels.upper(v, j, own) * (1 + 4 * kUnit<T>) + std::numeric_limits<T>::min());
-        });
+        const T* dot = scores.data() + (l - a) * kCenters - first;
+        const T *base = panels_.base(), *slack = panels_.slack();
+        for (std::size_t j = begin; j < end; ++j) low[j - begin] = base[j] - 2 * dot[j] - norm_[l] * slack[j];
+        for (std::size_t j = begin; j < end; ++j) {
+          if (low[j - begin] <= limit_[l]) offer(l, j, low[j - begin]);
+        }
+        const std::size_t others = std::max(begin, b);  // those of its own block see l themselves
+        for (std::size_t j = others; j < end; ++j) low[j - begin] = base[l] - 2 * dot[j] - norm_[j] * slack[l];
+        for (std::size_t j = others; j < end; ++j) {
+          if (low[j - begin] <= limit_[j]) offer(j, l, low[j - begin]);
+        }
       }
     }
-    for (std::size_t l = a; l < b; ++l) {
-      exact.clear();
-      for (const auto& e : near[l - a].finish()) {
-        const auto j = static_cast<std::size_t>(e.id);
-        exact.emplace_back(j == l ? -1.0 : kernel.squared_distance(centers[l], centers[j], d), e.id);
-      }
-      if (std::none_of(exact.begin(), exact.end(), [&](auto& e) { return e.second == static_cast<Label>(l); })) {
-        exact.emplace_back(-1.0, static_cast<Label>(l));  // crowded out by twins of itself
-      }
-      std::partial_sort(exact.begin(), exact.begin() + static_cast<std::ptrdiff_t>(width), exact.end());
-      for (std::size_t s = 0; s < width; ++s) {
-        out.id[l * width + s] = exact[s].second;
-        out.distance[l * width + s] = s == 0 ? 0.0 : std::sqrt(exact[s].first);
-      }
+  }
+
+  void offer(std::size_t l, std::size_t j, T low) {
+    Locks::Guard guard(locks_, l);
+    if (!lists_[l].admits(low)) return;
+    const double high = panels_.upper(low, j, norm_[l]);
+    lists_[l].add({low, T(high + 4 * kUnit<T> * std::abs(high)), static_cast<Label>(j)});
+  }
+
+  void finish(const Centers<T>& centers, std::size_t l, std::vector<std::pair<double, Label>>& exact, Neighbors& out) {
+    exact.clear();
+    for (const auto& e : lists_[l].finish()) {
+      const auto j = static_cast<std::size_t>(e.id);
+      exact.emplace_back(j == l ? -1.0 : kernel_.squared_distance(centers[l], centers[j], centers.d), e.id);
     }
-  });
-}
+    if (std::none_of(exact.begin(), exact.end(), [&](auto& e) { return e.second == static_cast<Label>(l); })) {
+      exact.emplace_back(-1.0, static_cast<Label>(l));  // crowded out by twins of itself
+    }
+    std::partial_sort(exact.begin(), exact.begin() + static_cast<std::ptrdiff_t>(out.width), exact.end());
+    for (std::size_t s = 0; s < out.width; ++s) {
+      out.id[l * out.width + s] = exact[s].second;
+      out.distance[l * out.width + s] = s == 0 ? 0.0 : std::sqrt(exact[s].first);
+    }
+  }
+
+  const Kernels<T>& kernel_ = kernels<T>();
+  Panels<T> panels_;
+  Locks locks_;
+  std::vector<Shortlist<T>> lists_;
+  std::vector<T> limit_, norm_;  // what each list admits at first; the norm of each center
+  std::vector<std::vector<T>> scores_;
+};
 
 }  // namespace k2

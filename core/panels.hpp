@@ -201,7 +201,8 @@ std::int64_t label_nearest(Rows<const T> x, const Panels<T>& panels, std::span<L
     const T* rows[kBlock] = {};
     Found found[kBlock];
     for (std::size_t i = a; i < b; ++i) rows[i - a] = x[i];
-    searches[static_cast<std::size_t>(worker)](panels, rows, b - a, [&](std::size_t i) { return labels[a + i]; }, found);
+    searches[static_cast<std::size_t>(worker)](
+        panels, rows, b - a, [&](std::size_t i) { return labels[a + i]; }, found);
     std::int64_t moved = 0;
     for (std::size_t i = a; i < b; ++i) {
       moved += labels[i] != found[i - a].label;

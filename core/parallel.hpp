@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -22,6 +23,18 @@ namespace k2 {
 
 struct Cancelled : std::exception {
   const char* what() const noexcept override { return "cancelled"; }
+};
+
+// A lock for each of many things, several things to a lock.
+class Locks {
+ public:
+  struct Guard : std::lock_guard<std::mutex> {
+    Guard(Locks& locks, std::size_t thing) : std::lock_guard<std::mutex>((*locks.all_)[thing % kCount]) {}
+  };
+
+ private:
+  static constexpr std::size_t kCount = 256;
+  std::unique_ptr<std::array<std::mutex, kCount>> all_ = std::make_unique<std::array<std::mutex, kCount>>();
 };
 
 class Pool {

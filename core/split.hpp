@@ -113,7 +113,8 @@ class ProjectiveSplit {
   bool find_cut(std::span<const Row> rows, const Half& whole, Result& best, Pool& pool) {
     const std::size_t d = x_.d, m = rows.size(), panel = pool.size() > 1 ? 2048 : 128;
     const std::size_t strip = std::max<std::size_t>(64, (d / 8 + 15) / 16 * 16), strips = (d + strip - 1) / strip;
-    const std::size_t share = (strips + static_cast<std::size_t>(pool.size()) - 1) / static_cast<std::size_t>(pool.size());
+    const std::size_t share =
+        (strips + static_cast<std::size_t>(pool.size()) - 1) / static_cast<std::size_t>(pool.size());
     sum_.assign(d, 0.0);
     weigh_tails(rows);
     order_.resize(panel), listed_weights_.resize(weights_ ? panel : 0);
@@ -126,8 +127,9 @@ class ProjectiveSplit {
       before_ = sum_;
       // Threads share the columns; each strip's part of the sums is its own, so they are the same for any sharing.
       pool.for_chunks(strips, share, [&](std::size_t a, std::size_t b, int) {
-        kernel_.scan({x_.data, d, order_.data(), listed_weights(), count, a * strip, std::min(d, b * strip), strip, panel},
-                     whole.mean.data(), sum_.data(), square_.data(), spread_.data());
+        kernel_.scan(
+            {x_.data, d, order_.data(), listed_weights(), count, a * strip, std::min(d, b * strip), strip, panel},
+            whole.mean.data(), sum_.data(), square_.data(), spread_.data());
       });
       bool here = false;
       for (std::size_t i = 0; i < count && first + i + 1 < m; ++i) {

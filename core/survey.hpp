@@ -13,7 +13,7 @@
 namespace k2 {
 
 struct Survey {
-  std::int64_t bad_row = -1, bad_column = -1;     // the first value that is not finite, or -1
+  std::int64_t bad_row = -1, bad_column = -1;      // the first value that is not finite, or -1
   std::vector<double> mean, deviation, low, high;  // of each column
   double total = 0.0;                              // weighted sum of squared distances to the mean
   double weight = 0.0, lightest = 1.0, heaviest = 1.0;
@@ -58,7 +58,8 @@ Survey survey_rows(Rows<const T> x, const double* weights, Pool& pool) {
         p.high[i] = v > p.high[i] ? v : p.high[i];
       }
       if (bad == 0.0) continue;
-      const auto i = static_cast<std::size_t>(std::find_if(row, row + x.d, [](T v) { return !std::isfinite(v); }) - row);
+      const auto i =
+          static_cast<std::size_t>(std::find_if(row, row + x.d, [](T v) { return !std::isfinite(v); }) - row);
       p.bad_row = static_cast<std::int64_t>(r), p.bad_column = static_cast<std::int64_t>(i);
       break;
     }

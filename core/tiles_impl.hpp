@@ -156,8 +156,9 @@ inline void last_rows(std::size_t m, const T* const* rows, std::size_t first, co
 template <class T>
 void dots(const T* const* rows, std::size_t m, const T* panels, std::size_t count, std::size_t d, T* out,
           std::size_t stride) {
-  for (std::size_t first = 0; first < d || first == 0; first += kDepth) {
-    const std::size_t depth = d - first < kDepth ? d - first : kDepth;
+  const std::size_t slices = (d + kDepth - 1) / kDepth, even = (d + slices - 1) / slices;
+  for (std::size_t first = 0; first < d; first += even) {
+    const std::size_t depth = d - first < even ? d - first : even;
     for (std::size_t p = 0; p < count; ++p) {
       const T* panel = panels + (p * d + first) * kPanel<T>;
       T* o = out + p * kPanel<T>;

@@ -101,6 +101,12 @@ def test_objects_that_are_no_numbers_are_refused(ask):
 
 
 @both
+def test_weights_that_overflow_double_are_refused(ask):
+    with pytest.raises(ValueError, match=r"sample_weight sums to .*overflows float64; scale it down"):
+        ask(ROWS, sample_weight=np.full(len(ROWS), 1e306))
+
+
+@both
 def test_squares_that_overflow_double_are_refused(ask):
     with pytest.raises(ValueError, match=r"values up to .*e\+20.*overflow float64; rescale X"):
         ask(ROWS * 1e200)

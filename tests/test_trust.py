@@ -111,9 +111,9 @@ def test_an_engine_lives_on_in_both_processes_after_a_fork(threads):
 
 # ---- the GIL and Ctrl-C ------------------------------------------------------------------------------------------
 
-# Each would take far longer than it takes another thread to count to a million; the first would take days.
+# Each would take far longer than it takes another thread to count to a million.
 LONG = {
-    "a large split": "divide(normal(1 << 17, 16), 2, 1 << 30)",
+    "a large split": "divide(normal(1 << 20, 16), 2, 1 << 30)",
     "many splits": "divide(normal(300_000, 8), 200_000, 50)",
     "k-means++": "_core.plus_plus(normal(300_000, 8), None, 200_000, 1, 0, threads)",
     "greedy k-means++": "_core.plus_plus(normal(300_000, 8), None, 200_000, 8, 0, threads)",

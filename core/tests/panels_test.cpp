@@ -111,7 +111,7 @@ void check_neighbors(const Matrix<T>& first, const Matrix<T>& second, std::size_
   // twice, the second time with the neighbors and drifts of the first: the shortcut must not change the answer
   const std::size_t k = first.n, d = first.d;
   k2::Pool pool(3);
-  k2::Panels<T> panels;
+  k2::NeighborSearch<T> find_neighbors;
   k2::Centers<T> centers(first.value.data(), k, d);
   k2::Neighbors before, out;
   for (const Matrix<T>* now : {&first, &second}) {
@@ -120,7 +120,7 @@ void check_neighbors(const Matrix<T>& first, const Matrix<T>& second, std::size_
     }
     centers.value = now->value;
     std::swap(before, out);
-    k2::find_neighbors(centers, width, before, panels, out, pool);
+    find_neighbors(centers, width, before, out, pool);
     CHECK(out.width == width);
     for (std::size_t l = 0; l < k; ++l) {
       std::vector<std::pair<double, Label>> want;

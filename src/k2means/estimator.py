@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any, Literal
@@ -36,9 +37,9 @@ from .progress import reporter
 AUTO_BOUNDS: Literal["elkan", "hamerly"] = "hamerly"
 
 
-def auto_neighbors(n: int, d: int, k: int) -> int:
-    """k_n for n_neighbors="auto"."""
-    return min(k, 32)
+def auto_neighbors(k: int) -> int:
+    """k_n for n_neighbors="auto": 5 log2(k), as whole panels of 16 centers (docs/decisions/0005-neighbors.md)."""
+    return min(k, 16 * max(2, round(5 * math.log2(k) / 16)))
 
 
 class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -152,7 +153,7 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         """
         x = self._rows(X, reset=True)
         k, init, weights, present = check_request(x, self.n_clusters, self._init(), sample_weight, name="n_clusters")
-        method = self._method(len(x), x.shape[1], k)
+        method = self._method(k)
         stop = Stop(max_iter=self.max_iter, tol=self.tol)
         runs = self._runs(init)
         threads = resolve_threads(self.n_threads)
@@ -189,9 +190,9 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
             return NAMED[init]
         return init if isinstance(init, (GDI, PlusPlus, Random, Given)) else Given(init)
 
-    def _method(self, n: int, d: int, k: int) -> Method:
+    def _method(self, k: int) -> Method:
         auto = isinstance(self.n_neighbors, str) and self.n_neighbors == "auto"
-        neighbors = auto_neighbors(n, d, k) if auto else check_count("n_neighbors", self.n_neighbors)
+        neighbors = auto_neighbors(k) if auto else check_count("n_neighbors", self.n_neighbors)
         methods: dict[str, Method] = {
             "auto": K2(neighbors, bounds=AUTO_BOUNDS),
             "k2": K2(neighbors),

@@ -92,4 +92,5 @@ class K2:
     def memory(self, n: int, d: int, k: int) -> int:
         width = min(int(self.n_neighbors), k)
         per_row = 4 * width + 4 if self.bounds == "elkan" else 8
-        return _common_memory(n, d, k) + per_row * n + 24 * width * k
+        per_center = 2 * 12 * width + 12 * (4 * width + 32)  # two graphs, and the shortlists they are chosen from
+        return _common_memory(n, d, k) + per_row * n + per_center * k
