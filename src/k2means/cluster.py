@@ -204,9 +204,7 @@ def prepare(x: NDArray[Any], weights: NDArray[np.float64] | None, n_threads: int
         if not np.isfinite(reach * reach * x.shape[1] * seen.weight):
             largest = max(np.abs(seen.low).max(), np.abs(seen.high).max())
             if np.isfinite(reach * reach * x.shape[1] * len(x)):
-                raise ValueError(
-                    f"sample_weight sums to {seen.weight:.3g}: energy overflows float64; scale it down"
-                )
+                raise ValueError(f"sample_weight sums to {seen.weight:.3g}: energy overflows float64; scale it down")
             raise ValueError(f"X contains values up to {largest:.3g}, whose squares overflow float64; rescale X")
         far = float(mean @ mean) > FAR * variance > 0
         smallest, largest = ROOM[x.dtype]
