@@ -11,8 +11,8 @@
 
 namespace k2 {
 
-// Nobody else in its list is nearer to a row than its bound. Rows it cannot skip are measured against the
-// whole list at once, as a tile, unless the sorted gaps leave only a few candidates.
+// Nobody else in its list is nearer to a row than its bound. Rows it cannot skip are measured against the whole list
+// at once, as a tile, unless the sorted gaps leave only a few candidates.
 template <class T>
 class RowBound {
  public:

@@ -10,8 +10,8 @@
 
 namespace k2 {
 
-// Places in a list are not identities: when a list changes, or a row changes
-// its list, bounds move to the place where their center stands now, and newcomers get the triangle inequality's.
+// Places in a list are not identities: when a list changes, or a row changes its list, bounds move to the place where
+// their center stands now, and newcomers get the triangle inequality's.
 template <class T>
 class SlotBounds {
  public:

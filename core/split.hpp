@@ -35,7 +35,6 @@ class ProjectiveSplit {
   // Cuts `rows` and puts the first half's rows in front, both halves in their old order.
   Result operator()(std::span<Row> rows, const Half& whole, int iterations, Random random, Pool& pool) {
     Result best;
-    best.ops = {};
     if (rows.size() < 2 || !first_direction(rows, whole, random)) return best;
     for (int t = 0; t < iterations; ++t) {
       if (t > 0) {
