@@ -25,8 +25,8 @@ def main() -> None:
             found += [time.perf_counter() - start, model.inertia_]
         ours, energy, theirs, other = found
         shape = f"{name} {x.shape[0]}×{x.shape[1]}"
-        numbers = f"{ours:.2f} | {energy:.4g} | {theirs:.1f} | {other:.4g} | {theirs / ours:.0f}× | {energy / other:.4f}"
-        print(f"| {shape} | {k} | {numbers} |", flush=True)
+        numbers = f"{ours:.2f} | {energy:.4g} | {theirs:.1f} | {other:.4g}"
+        print(f"| {shape} | {k} | {numbers} | {theirs / ours:.0f}× | {energy / other:.4f} |", flush=True)
 
 
 if __name__ == "__main__":
