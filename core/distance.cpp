@@ -6,36 +6,38 @@
 #include <stdexcept>
 #include <string>
 
+#include "dispatch.hpp"
 #include "variants.hpp"
 
 namespace k2 {
-namespace {
 
-using Filler = void (*)(Kernels<float>&, Kernels<double>&);
-struct Variant {
-  const char* name;
-  bool runs;
-  Filler exact, tiles;
-};
+std::vector<Variant> variants() {
+#if K2_X86
+  // Feature by feature: not every compiler that knows -march=x86-64-v3 can ask for the level by name.
+  __builtin_cpu_init();
+  const bool v2 =
+      __builtin_cpu_supports("ssse3") && __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
+  const bool v3 = v2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                  __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+  const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                  __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+                  __builtin_cpu_supports("avx512vl");
+  return {{"v4", v4, exact_v4, tiles_v4}, {"v3", v3, exact_v3, tiles_v3}, {"v2", v2, exact_v2, tiles_v2}};
+#else
+  return {{"base", true, exact_base, tiles_base}};
+#endif
+}
+
+namespace {
 
 struct Tables {
   Kernels<float> single{};
   Kernels<double> twice{};
 
   Tables() {
-#if K2_X86
-    __builtin_cpu_init();
-    const Variant variants[] = {
-        {"v4", __builtin_cpu_supports("x86-64-v4") != 0, exact_v4, tiles_v4},
-        {"v3", __builtin_cpu_supports("x86-64-v3") != 0, exact_v3, tiles_v3},
-        {"v2", __builtin_cpu_supports("x86-64-v2") != 0, exact_v2, tiles_v2},
-    };
-#else
-    const Variant variants[] = {{"base", true, exact_base, tiles_base}};
-#endif
     const char* wanted = std::getenv("K2MEANS_SIMD");
     if (wanted && !*wanted) wanted = nullptr;
-    for (const Variant& v : variants) {
+    for (const Variant& v : variants()) {
       if (!v.runs || (wanted && std::strcmp(wanted, v.name) != 0)) continue;
       v.exact(single, twice);
       v.tiles(single, twice);

@@ -4,7 +4,7 @@
 
 #include "check.hpp"
 #include "data.hpp"
-#include "variants.hpp"
+#include "dispatch.hpp"
 
 namespace {
 
@@ -19,25 +19,18 @@ struct Variant {
 template <class T>
 std::vector<Variant<T>> variants() {
   std::vector<Variant<T>> out;
-  auto add = [&](const char* name, auto exact, auto tiles) {
+  for (const k2::Variant& v : k2::variants()) {
+    if (!v.runs) continue;
     Kernels<float> f{};
     Kernels<double> d{};
-    exact(f, d);
-    tiles(f, d);
+    v.exact(f, d);
+    v.tiles(f, d);
     if constexpr (sizeof(T) == 4) {
-      out.push_back({name, f});
+      out.push_back({v.name, f});
     } else {
-      out.push_back({name, d});
+      out.push_back({v.name, d});
     }
-  };
-#if K2_X86
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("x86-64-v2")) add("v2", k2::exact_v2, k2::tiles_v2);
-  if (__builtin_cpu_supports("x86-64-v3")) add("v3", k2::exact_v3, k2::tiles_v3);
-  if (__builtin_cpu_supports("x86-64-v4")) add("v4", k2::exact_v4, k2::tiles_v4);
-#else
-  add("base", k2::exact_base, k2::tiles_base);
-#endif
+  }
   return out;
 }
 
