@@ -30,7 +30,7 @@ class AssignNeighborhood {
     Assigned out = pool.tally<Assigned>(groups_.pieces().size(), 1, [&](std::size_t p, std::size_t, int worker) {
       const Groups::Piece& piece = groups_.pieces()[p];
       const std::size_t l = piece.cluster;
-      const Neighborhood near{l, graph_.ids(l), graph_.distances(l),
+      const Neighborhood near{graph_.ids(l), graph_.distances(l),
                               before_.id.empty() ? std::span<const Label>{} : before_.ids(l), centers.drift.data()};
       return bounds_(view, near, groups_.rows(piece), worker);
     });

@@ -38,7 +38,7 @@ class RowBound {
 
     Assigned out;
     for (const Row i : rows) {
-      const double before = upper_[i], upper = upper_[i] = Slack::up(before + near.drift[near.center]);
+      const double before = upper_[i], upper = upper_[i] = Slack::up(before + near.drift[near.ids[0]]);
       const double lower = lower_[i] = Slack::down(std::min(lower_[i] - lost, entrant - upper));
       const double needed = std::max(lower, half);
       check_list(view.x[i], view.centers, near.ids, [&](std::size_t) { return lower; }, upper);

@@ -83,7 +83,7 @@ class SlotBounds {
   bool carry_bounds(const View<T>& view, const Neighborhood& near, Row i, Scratch& s) {
     float* lower = lower_.data() + i * width_;
     float* bound = s.bound.data();
-    const float above = upper_[i] = Slack::up(upper_[i] + near.drift[near.center]);
+    const float above = upper_[i] = Slack::up(upper_[i] + near.drift[near.ids[0]]);
     for (std::size_t p = 0; p < width_; ++p) bound[p] = lower[s.origin[p]];
     float least = std::numeric_limits<float>::infinity();
     for (std::size_t p = 1; p < width_; ++p) {

@@ -11,7 +11,7 @@
 
 namespace k2 {
 
-// Fast distances decide what is clear, the exact one decides near ties: the winner is the Nearest of panels.hpp.
+// Fast distances decide what is clear, the exact one decides near ties: the winner is the Nearest.
 template <class T>
 class Contest {
  public:
@@ -29,10 +29,9 @@ class Contest {
       best_ = j, square_ = s, exact_ = -1.0;
     } else if (s * (1 - error_) <= square_ * (1 + error_) + 2 * lost_) {
       if (exact_ < 0) exact_ = measure(best_);
-      const double mine = measure(j);
-      if (mine < exact_ || (mine == exact_ && best_ != current_ && (j == current_ || j < best_))) {
-        best_ = j, square_ = s, exact_ = mine;
-      }
+      Nearest tie{best_, exact_};
+      tie.offer(j, measure(j), current_);
+      if (tie.label == j) best_ = j, square_ = s, exact_ = tie.square;
     }
     return s;
   }

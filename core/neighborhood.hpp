@@ -22,8 +22,7 @@ struct View {
 
 // One cluster in one iteration, as its rows see it.
 struct Neighborhood {
-  std::size_t center;             // l
-  std::span<const Label> ids;     // N(l), self first
+  std::span<const Label> ids;     // N(l), l itself first
   const double* gaps;             // ||c_l - c_j||, ascending
   std::span<const Label> before;  // N(l) one iteration ago; empty at first
   const double* drift;            // of all centers, since then

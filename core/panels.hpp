@@ -15,17 +15,6 @@
 
 namespace k2 {
 
-// The label of the nearest center, ties to `current` if it is among them, else to the lowest index. This comparison
-// is what "nearest" means in every method; the rest is avoiding it.
-struct Nearest {
-  Label label = kUnassigned;
-  double square = std::numeric_limits<double>::infinity();
-
-  void offer(Label j, double s, Label current) {
-    if (s < square || (s == square && label != current && (j == current || j < label))) label = j, square = s;
-  }
-};
-
 template <class T>
 class Panels {
  public:

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -50,6 +51,17 @@ struct Step {
   Ops ops;
   std::int64_t moved = 0;
   double shift = 0.0;
+};
+
+// The label of the nearest center, ties to `current` if it is among them, else to the lowest index. This comparison
+// is what "nearest" means in every method; the rest is avoiding it.
+struct Nearest {
+  Label label = kUnassigned;
+  double square = std::numeric_limits<double>::infinity();  // exact
+
+  void offer(Label j, double s, Label current) {
+    if (s < square || (s == square && label != current && (j == current || j < label))) label = j, square = s;
+  }
 };
 
 // The k centers and how far each moved last (drift). Only move.hpp and seeding.hpp write them.

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 
 from . import _core
+from .checks import check_count
 from .initialize import GDI, Data, Given, Init
 from .loop import OnStep, Ops, Result, Stop, run
 from .measure import FAR, ROOM, energy, nearest, unit_for
@@ -129,14 +130,6 @@ def check_stop(stop: Any) -> None:
         raise TypeError(f"stop must be a Stop(...), got {stop!r}")
 
 
-def check_count(name: str, value: Any) -> int:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1, got {value}")
-    return int(value)
-
-
 def check_request(
     x: NDArray[Any], k: int, init: Any, sample_weight: ArrayLike | None, name: str = "k"
 ) -> tuple[int, Init, NDArray[np.float64] | None, NDArray[np.bool_] | None]:
@@ -201,15 +194,14 @@ def prepare(x: NDArray[Any], weights: NDArray[np.float64] | None, n_threads: int
         seen = look_at(x, weights, n_threads)
         mean, variance = seen.mean, seen.total / seen.weight
         reach = float(np.maximum(seen.high - mean, mean - seen.low).max())
+        size = float(max(np.abs(seen.low).max(), np.abs(seen.high).max()))
         if not np.isfinite(reach * reach * x.shape[1] * seen.weight):
-            largest = max(np.abs(seen.low).max(), np.abs(seen.high).max())
             if np.isfinite(reach * reach * x.shape[1] * len(x)):
                 raise ValueError(f"sample_weight sums to {seen.weight:.3g}: energy overflows float64; scale it down")
-            raise ValueError(f"X contains values up to {largest:.3g}, whose squares overflow float64; rescale X")
+            raise ValueError(f"X contains values up to {size:.3g}, whose squares overflow float64; rescale X")
         far = float(mean @ mean) > FAR * variance > 0
         smallest, largest = ROOM[x.dtype]
-        extent = reach if far else float(max(np.abs(seen.low).max(), np.abs(seen.high).max()))
-        odd = extent > largest or 0 < reach < smallest
+        odd = (reach if far else size) > largest or 0 < reach < smallest
         if not (far or odd):
             return Data(x, weights, seen, x, None, 1.0, variance, n_threads)
         scale = float(2.0 ** min(-np.floor(np.log2(reach)), np.finfo(x.dtype).maxexp - 3)) if odd and reach > 0 else 1.0

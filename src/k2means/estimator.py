@@ -13,8 +13,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .checks import check_count
 from .cluster import (
-    check_count,
     check_request,
     check_rows,
     check_weights,

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core
+from .checks import check_count
 from .loop import Ops
 from .measure import ROOM
 
@@ -110,10 +111,7 @@ class GDI:
     iterations: int = 2
 
     def __post_init__(self) -> None:
-        if isinstance(self.iterations, bool) or not isinstance(self.iterations, (int, np.integer)):
-            raise TypeError(f"iterations must be an integer, got {self.iterations!r}")
-        if self.iterations < 1:
-            raise ValueError(f"iterations must be at least 1, got {self.iterations}")
+        check_count("iterations", self.iterations)
 
     def __call__(self, data: Data, k: int, rng: np.random.Generator) -> Start:
         centers, labels, ops = _core.gdi(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core
+from .checks import check_count
 from .loop import Engine
 
 
@@ -77,10 +78,7 @@ class K2:
     bounds: Literal["elkan", "hamerly"] = "elkan"
 
     def __post_init__(self) -> None:
-        if isinstance(self.n_neighbors, bool) or not isinstance(self.n_neighbors, (int, np.integer)):
-            raise TypeError(f"n_neighbors must be an integer, got {self.n_neighbors!r}")
-        if self.n_neighbors < 1:
-            raise ValueError(f"n_neighbors must be at least 1, got {self.n_neighbors}")
+        check_count("n_neighbors", self.n_neighbors)
         if self.bounds not in ("elkan", "hamerly"):
             raise ValueError(f"bounds must be 'elkan' or 'hamerly', got {self.bounds!r}")
 
