@@ -58,7 +58,7 @@ arm-tools:
 lint: $(VENV)/.dev $(VENV)/.package ## ruff, mypy, clang-format: check only
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy src
+	$(BIN)/mypy
 	$(BIN)/clang-format --dry-run -Werror $(CXX_FILES)
 
 format: $(VENV)/.dev ## Let ruff and clang-format rewrite the files

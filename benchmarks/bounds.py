@@ -6,7 +6,7 @@ import numpy as np
 from data import rows
 
 from k2means import GDI, K2, Stop, cluster
-from k2means.estimator import auto_neighbors
+from k2means.methods import auto_neighbors
 
 SETS = (
     ("usps", None, (200,)),

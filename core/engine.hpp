@@ -1,11 +1,13 @@
-// An engine is one method bound to one dataset: assign, then move, one step at a time.
+// An engine is one method bound to one dataset: pick rows, assign, move; one step at a time.
 #pragma once
 
 #include <memory>
 
 #include "distance.hpp"
+#include "measure.hpp"
 #include "move.hpp"
 #include "parallel.hpp"
+#include "rows.hpp"
 #include "types.hpp"
 
 namespace k2 {
@@ -30,26 +32,33 @@ class AnyEngine {
   virtual std::span<const Label> labels() const = 0;
 };
 
-template <class T, class Assign, class Move>
+template <class T, class Pick, class Assign, class Move>
 class Engine final : public AnyEngine<T> {
  public:
-  Engine(const Problem<T>& p, Assign assign, Move move, std::unique_ptr<Pool> pool)
+  Engine(const Problem<T>& p, Pick pick, Assign assign, Move move, std::unique_ptr<Pool> pool)
       : x_(p.x),
+        weights_(p.weights),
         centers_(p.centers.data, p.centers.n, p.centers.d),
         labels_(p.x.n, kUnassigned),
         pool_(std::move(pool)),
+        pick_(std::move(pick)),
         assign_(std::move(assign)),
         move_(std::move(move)) {
     if (p.labels) labels_.assign(p.labels, p.labels + p.x.n);
   }
 
   Step step() override {
-    Step out = settle();
-    const Moved moved = move_(x_, labels_, centers_, *pool_);
-    for (const Row i : moved.refilled) assign_.forget(i);
-    out.ops += moved.ops;
-    out.moved += static_cast<std::int64_t>(moved.refilled.size());
-    out.shift = moved.shift;
+    Step out;
+    for (std::size_t b = 0; b < pick_.batches(); ++b) {
+      const Batch<T> batch = pick_(x_, labels_);
+      const Assigned assigned = assign_(batch.x, centers_, batch.labels, *pool_);
+      const Moved moved = move_(batch.x, batch.labels, centers_, *pool_);
+      for (const Row i : moved.refilled) assign_.forget(i);
+      out.ops += assigned.ops;
+      out.ops += moved.ops;
+      out.moved += assigned.moved + static_cast<std::int64_t>(moved.refilled.size());
+      out.shift += moved.shift;
+    }
     return out;
   }
 
@@ -58,15 +67,24 @@ class Engine final : public AnyEngine<T> {
     return {assigned.ops, assigned.moved, 0.0};
   }
 
-  double energy() override { return move_.energy(centers_, *pool_); }
+  double energy() override {
+    if constexpr (Pick::kAll) {
+      return move_.energy(centers_, *pool_);
+    } else {  // batches leave most labels behind: bring them up to the centers, at nobody's charge
+      settle();
+      return energy_of(x_, weights_, {centers_.value.data(), centers_.k, centers_.d}, labels_.data(), *pool_);
+    }
+  }
   const Centers<T>& centers() const override { return centers_; }
   std::span<const Label> labels() const override { return labels_; }
 
  private:
   Rows<const T> x_;
+  const double* weights_;
   Centers<T> centers_;
   std::vector<Label> labels_;
   std::unique_ptr<Pool> pool_;
+  Pick pick_;
   Assign assign_;
   Move move_;
 };

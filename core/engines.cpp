@@ -14,7 +14,8 @@ std::unique_ptr<AnyEngine<T>> build(const Problem<T>& p, const Survey& survey, A
                                     Pool::Poll poll) {
   auto pool = std::make_unique<Pool>(threads, std::move(poll));
   Mean<T> move(p.x, p.weights, survey, p.centers.n);
-  return std::make_unique<Engine<T, Assign, Mean<T>>>(p, std::move(assign), std::move(move), std::move(pool));
+  return std::make_unique<Engine<T, AllRows<T>, Assign, Mean<T>>>(p, AllRows<T>(), std::move(assign), std::move(move),
+                                                                  std::move(pool));
 }
 
 }  // namespace
@@ -37,6 +38,20 @@ std::unique_ptr<AnyEngine<T>> make_k2(const Problem<T>& p, const Survey& survey,
     return build(p, survey, AssignNeighborhood<T, SlotBounds<T>>(n, k, neighbors, threads), threads, std::move(poll));
   }
   return build(p, survey, AssignNeighborhood<T, RowBound<T>>(n, k, neighbors, threads), threads, std::move(poll));
+}
+
+template <class T>
+std::unique_ptr<AnyEngine<T>> make_akm(const Problem<T>& p, const Survey& survey, const ForestOptions& options,
+                                       int threads, Pool::Poll poll) {
+  return build(p, survey, AssignKdTree<T>(options), threads, std::move(poll));
+}
+
+template <class T>
+std::unique_ptr<AnyEngine<T>> make_minibatch(const Problem<T>& p, const typename RandomRows<T>::Options& options,
+                                             int threads, Pool::Poll poll) {
+  auto pool = std::make_unique<Pool>(threads, std::move(poll));
+  return std::make_unique<Engine<T, RandomRows<T>, Exhaustive<T>, RunningMean<T>>>(
+      p, RandomRows<T>(p.x, p.weights, options), Exhaustive<T>(), RunningMean<T>(p.centers), std::move(pool));
 }
 
 K2_COMPILED(, float)

@@ -141,6 +141,28 @@ void define(nb::module_& m, const char* name) {
       "labels"_a.none().noconvert(), "neighbors"_a, "bounds"_a, "threads"_a);
 
   m.def(
+      "akm",
+      [](Matrix<T> x, Weights w, const Survey& s, Matrix<T> c, Labels l, std::size_t checks, std::size_t trees,
+         bool keep_previous, std::uint64_t seed, int threads) {
+        require(checks >= 1 && trees >= 1, "checks and trees must be at least 1");
+        const ForestOptions options{checks, trees, keep_previous, seed};
+        return std::make_unique<B>(x, w, c, l, [&](auto& p) { return make_akm(p, s, options, threads, interrupted); });
+      },
+      "x"_a.noconvert(), "weights"_a.none().noconvert(), "survey"_a, "centers"_a.noconvert(),
+      "labels"_a.none().noconvert(), "checks"_a, "trees"_a, "keep_previous"_a, "seed"_a, "threads"_a);
+  m.def(
+      "minibatch",
+      [](Matrix<T> x, Weights w, Matrix<T> c, Labels l, std::size_t size, std::size_t batches, std::uint64_t seed,
+         int threads) {
+        require(size >= 1 && batches >= 1, "a batch has at least 1 row, an iteration at least 1 batch");
+        const typename RandomRows<T>::Options options{size, batches, seed};
+        return std::make_unique<B>(x, w, c, l,
+                                   [&](auto& p) { return make_minibatch(p, options, threads, interrupted); });
+      },
+      "x"_a.noconvert(), "weights"_a.none().noconvert(), "centers"_a.noconvert(), "labels"_a.none().noconvert(),
+      "size"_a, "batches"_a, "seed"_a, "threads"_a);
+
+  m.def(
       "survey",
       [](Matrix<T> x, Weights w, int threads) {
         require(x.shape(0) >= 1, "no rows");

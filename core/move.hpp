@@ -19,6 +19,23 @@
 
 namespace k2 {
 
+// Center j goes to where `to` says, column by column. Returns the squared distance.
+template <class T, class To>
+double relocate(Centers<T>& centers, std::size_t j, To&& to) {
+  T* c = centers.writable(j);
+  double square = 0.0;
+  for (std::size_t i = 0; i < centers.d; ++i) {
+    const T there = static_cast<T>(to(i));
+    const double step = static_cast<double>(there) - static_cast<double>(c[i]);
+    square += step * step;
+    c[i] = there;
+  }
+  return square;
+}
+
+// Bounds are lowered by the drift: it must not be too small.
+inline double upper_root(double square) { return std::sqrt(square) * (1 + 0x1p-30); }
+
 template <class T>
 class Mean {
  public:
@@ -185,15 +202,8 @@ class Mean {
     touched_[j] = 0;
     if (members_[j] == 0) return 0.0;
     const double w = weight(j);
-    T* c = centers.writable(j);
-    double square = 0.0;
-    for (std::size_t i = 0; i < centers.d; ++i) {
-      const T to = static_cast<T>(mean_[i] + sum(j, i, centers.d) / w);
-      const double step = static_cast<double>(to) - static_cast<double>(c[i]);
-      square += step * step;
-      c[i] = to;
-    }
-    centers.drift[j] = std::sqrt(square) * (1 + 0x1p-30);  // an upper bound: bounds are lowered by it
+    const double square = relocate(centers, j, [&](std::size_t i) { return mean_[i] + sum(j, i, centers.d) / w; });
+    centers.drift[j] = upper_root(square);
     return square;
   }
 
@@ -211,6 +221,40 @@ class Mean {
   std::vector<double> loose_sums_, loose_weight_;
   std::vector<Change> changes_;
   Groups groups_;
+};
+
+// MiniBatch (Sculley 2010, Algorithm 1, lines 9-14): a center moves towards each row of the batch it has won, by one
+// over the rows it has won so far.
+template <class T>
+class RunningMean {
+ public:
+  explicit RunningMean(Rows<const T> centers)
+      : place_(centers.data, centers.data + centers.n * centers.d), won_(centers.n, 0) {}
+
+  Moved operator()(Rows<const T> x, std::span<const Label> labels, Centers<T>& centers, Pool&) {
+    for (std::size_t i = 0; i < x.n; ++i) {
+      const auto j = static_cast<std::size_t>(labels[i]);
+      const double rate = 1.0 / static_cast<double>(++won_[j]);
+      double* c = place_.data() + j * x.d;
+      for (std::size_t e = 0; e < x.d; ++e) c[e] += rate * (static_cast<double>(x[i][e]) - c[e]);
+    }
+    Moved out;
+    out.ops.additions = x.n;
+    std::fill(centers.drift.begin(), centers.drift.end(), 0.0);
+    for (const Label l : labels) out.shift += follow(centers, static_cast<std::size_t>(l));
+    return out;
+  }
+
+ private:
+  // Bring center j to its place; once there it does not move again. Returns the squared drift.
+  double follow(Centers<T>& centers, std::size_t j) {
+    const double square = relocate(centers, j, [&](std::size_t e) { return place_[j * centers.d + e]; });
+    if (square > 0) centers.drift[j] = upper_root(square);
+    return square;
+  }
+
+  std::vector<double> place_;  // the centers in double: late steps are small
+  std::vector<std::int64_t> won_;
 };
 
 }  // namespace k2

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from k2means import GDI, K2, Elkan, Given, K2Means, Lloyd, PlusPlus, Stop, cluster, memory
+from k2means import AKM, GDI, K2, Elkan, Given, K2Means, Lloyd, MiniBatch, PlusPlus, Stop, cluster, memory
 
 ROWS = np.random.default_rng(0).normal(size=(30, 4))
 
@@ -243,6 +243,12 @@ def test_a_parameter_out_of_range_is_named(parameters, error, words, algorithm):
         (lambda: K2(0), ValueError, "n_neighbors must be at least 1, got 0"),
         (lambda: K2(3.0), TypeError, "n_neighbors must be an integer, got 3.0"),
         (lambda: K2(3, bounds="none"), ValueError, "bounds must be 'elkan' or 'hamerly', got 'none'"),
+        (lambda: K2("many"), TypeError, "n_neighbors must be an integer, got 'many'"),
+        (lambda: AKM(0), ValueError, "checks must be at least 1, got 0"),
+        (lambda: AKM(3, trees=0), ValueError, "trees must be at least 1, got 0"),
+        (lambda: AKM(3, keep_previous="no"), TypeError, "keep_previous must be True or False, got 'no'"),
+        (lambda: MiniBatch(0), ValueError, "batch_size must be at least 1, got 0"),
+        (lambda: MiniBatch(spacing=1.5), TypeError, "spacing must be an integer, got 1.5"),
         (lambda: GDI(0), ValueError, "iterations must be at least 1, got 0"),
         (lambda: PlusPlus(0), ValueError, "trials must be .* at least 1, got 0"),
         (lambda: Stop(max_iter=0), ValueError, "max_iter must be .* at least 1, got 0"),

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from problems import BOUNDS, blobs
 
-from k2means import GDI, K2, Elkan, Given, Lloyd, PlusPlus, Random, Stop, _core, cluster
+from k2means import AKM, GDI, K2, Elkan, Given, Lloyd, MiniBatch, PlusPlus, Random, Stop, _core, cluster
 
-METHODS = (Lloyd(), Elkan(), *(K2(6, bounds=b) for b in BOUNDS))
+METHODS = (Lloyd(), Elkan(), *(K2(6, bounds=b) for b in BOUNDS), AKM(5), MiniBatch(batch_size=150, spacing=3))
 INITS = (GDI(), PlusPlus(), PlusPlus(trials="auto"), Random(), "given")
 
 

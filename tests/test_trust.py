@@ -85,11 +85,11 @@ def test_an_engine_lives_on_in_both_processes_after_a_fork(threads):
     script = """
         import os, sys
         import numpy as np
-        from k2means import Elkan, K2, Lloyd, _core
+        from k2means import AKM, Elkan, K2, Lloyd, MiniBatch, _core
         from k2means.methods import Problem
         x = np.random.default_rng(0).normal(size=(5000, 8))
         threads = int(sys.argv[1])
-        for method in (Lloyd(), Elkan(), K2(5), K2(5, bounds="hamerly")):
+        for method in (Lloyd(), Elkan(), K2(5), K2(5, bounds="hamerly"), AKM(5), MiniBatch(spacing=20)):
             problem = Problem(x, None, _core.survey(x, None, threads), x[:30].copy(), None, threads)
             whole, engine = method.bind(problem), method.bind(problem)
             for _ in range(6):
@@ -120,6 +120,8 @@ LONG = {
     "an iteration of Lloyd": "engine(Lloyd(), normal(100_000, 64), 30_000).step()",
     "an iteration of Elkan": "engine(Elkan(), normal(20_000, 64), 10_000).step()",
     "an iteration of k2": "engine(K2(30), normal(100_000, 64), 30_000).step()",
+    "an iteration of AKM": "engine(AKM(500), normal(100_000, 64), 30_000).step()",
+    "an iteration of MiniBatch": "engine(MiniBatch(), normal(100_000, 64), 30_000).step()",
     "the graph of the centers": "engine(K2(30), normal(60_000, 64), 50_000, np.arange(60_000) % 50_000).step()",
     "nearest": "_core.nearest(normal(200_000, 64), normal(20_000, 64), None, threads)",
 }
@@ -132,7 +134,7 @@ def test_another_thread_runs_and_ctrl_c_stops(work, threads):
     script = f"""
         import os, signal, sys, threading
         import numpy as np
-        from k2means import Elkan, K2, Lloyd, _core
+        from k2means import AKM, Elkan, K2, Lloyd, MiniBatch, _core
         from k2means.methods import Problem
         threads = int(sys.argv[1])
         def normal(n, d):

@@ -45,8 +45,8 @@ void step_together(Engines<T>& engines, int steps, bool settle) {
     for (std::size_t e = 1; e < engines.size(); ++e) {
       const k2::Step step = engines[e]->step();
       CHECK(step.moved == first.moved && step.shift == first.shift && step.ops.additions == first.ops.additions);
+      CHECK(engines[e]->energy() == engines[0]->energy());  // MiniBatch labels its rows only now
       CHECK(same_state(*engines[e], *engines[0]));
-      CHECK(engines[e]->energy() == engines[0]->energy());
     }
     if (settle && t % 3 == 2) {
       for (auto& engine : engines) engine->settle();
@@ -80,10 +80,11 @@ void check_exact(const Matrix<T>& x, std::size_t k, int steps) {
     engines.push_back(k2::make_elkan(p, survey, 3, {}));
     engines.push_back(k2::make_k2(p, survey, k, Bounds::elkan, 2, {}));
     engines.push_back(k2::make_k2(p, survey, 2 * k, Bounds::hamerly, 1, {}));
+    engines.push_back(k2::make_akm(p, survey, {k, 3, false, 1}, 2, {}));
     step_together(engines, steps, true);
   }
 }
-TEST(lloyd_elkan_and_k2_over_all_centers_take_the_same_steps) {
+TEST(lloyd_elkan_akm_and_k2_over_all_centers_take_the_same_steps) {
   check_exact(data::blobs<float>(600, 5, 12, 1), 25, 9);
   check_exact(data::blobs<double>(300, 21, 8, 2), 15, 8);
   check_exact(data::grid<float>(400, 3, 4, 3), 25, 8);
@@ -111,6 +112,25 @@ TEST(both_bounds_and_all_threads_take_the_same_steps_while_lists_churn) {
   check_lists(data::blobs<double>(500, 4, 9, 3), 40, 16, 6);
   check_lists(data::grid<float>(400, 3, 4, 5), 30, 4, 6);
   check_lists(data::blobs<double>(300, 2, 5, 6), 20, 1, 6);
+}
+
+template <class T>
+void check_random(const Matrix<T>& x, std::size_t k, int steps) {
+  for (const Start<T>& start : starts(x, k)) {
+    const auto p = start.problem();
+    const auto survey = look(p);
+    Engines<T> akm, minibatch;
+    for (int threads = 1; threads <= 4; ++threads) {
+      akm.push_back(k2::make_akm(p, survey, {5, 8, false, 1}, threads, {}));
+      minibatch.push_back(k2::make_minibatch(p, {150, 3, 1}, threads, {}));
+    }
+    step_together(akm, steps, true);
+    step_together(minibatch, steps, false);
+  }
+}
+TEST(methods_that_draw_at_random_draw_the_same_for_all_threads) {
+  check_random(data::blobs<float>(600, 5, 12, 1), 40, 6);
+  check_random(data::grid<double>(400, 3, 4, 3), 30, 6);
 }
 
 // A plain k²-means, with nothing skipped.

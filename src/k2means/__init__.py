@@ -4,17 +4,19 @@ from .cluster import cluster
 from .estimator import K2Means
 from .initialize import GDI, Given, PlusPlus, Random
 from .loop import Ops, Record, Result, Stop
-from .methods import K2, Elkan, Lloyd
+from .methods import AKM, K2, Elkan, Lloyd, MiniBatch
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AKM",
     "GDI",
     "K2",
     "Elkan",
     "Given",
     "K2Means",
     "Lloyd",
+    "MiniBatch",
     "Ops",
     "PlusPlus",
     "Random",

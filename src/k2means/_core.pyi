@@ -54,6 +54,28 @@ def k2(
     bounds: str,
     threads: int,
 ) -> _Engine: ...
+def akm(
+    x: _Rows,
+    weights: NDArray[np.float64] | None,
+    survey: Survey,
+    centers: _Rows,
+    labels: NDArray[np.int32] | None,
+    checks: int,
+    trees: int,
+    keep_previous: bool,
+    seed: int,
+    threads: int,
+) -> _Engine: ...
+def minibatch(
+    x: _Rows,
+    weights: NDArray[np.float64] | None,
+    centers: _Rows,
+    labels: NDArray[np.int32] | None,
+    size: int,
+    batches: int,
+    seed: int,
+    threads: int,
+) -> _Engine: ...
 def survey(x: _Rows, weights: NDArray[np.float64] | None, threads: int) -> Survey: ...
 def plus_plus(
     x: _Rows, weights: NDArray[np.float64] | None, k: int, trials: int, seed: int, threads: int

@@ -16,7 +16,7 @@ from sklearn.utils import check_array
 
 from . import _core
 from .checks import check_count
-from .initialize import GDI, Data, Given, Init
+from .initialize import GDI, Data, Given, Init, random_key
 from .loop import OnStep, Ops, Result, Stop, run
 from .measure import FAR, ROOM, energy, nearest, unit_for
 from .memory import require_memory
@@ -44,7 +44,7 @@ def cluster(
         float64. Read in place unless it is far from the origin (see docs/design.md).
     k : int
         Number of clusters.
-    method : Lloyd, Elkan or K2
+    method : Lloyd, Elkan, K2, AKM or MiniBatch
         Default `K2()`, the paper's.
     init : Random, PlusPlus, GDI or Given
         Default `GDI()`.
@@ -122,7 +122,7 @@ def present_rows(x: NDArray[Any], present: NDArray[np.bool_], n_threads: int) ->
 
 def check_method(method: Any) -> None:
     if isinstance(method, type) or not hasattr(method, "bind"):
-        raise TypeError(f"method must be Lloyd(), Elkan() or K2(...), got {method!r}")
+        raise TypeError(f"method must be Lloyd(), Elkan(), K2(...), AKM(...) or MiniBatch(...), got {method!r}")
 
 
 def check_stop(stop: Any) -> None:
@@ -247,7 +247,10 @@ def solve(
     """
     try:
         start = init(data, k, rng)
-        engine = method.bind(Problem(data.rows, data.weights, data.survey, start.centers, start.labels, data.n_threads))
+        problem = Problem(
+            data.rows, data.weights, data.survey, start.centers, start.labels, data.n_threads, random_key(rng)
+        )
+        engine = method.bind(problem)
         trace = run(engine, stop, on_step, unit=data.scale**-2, started=started)
         last = engine.settle()[2] if finish == "settle" else (0, 0, 0, 0.0)
         labels, moved_centers = engine.labels(), engine.centers()

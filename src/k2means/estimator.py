@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable
 from typing import Any, Literal
@@ -35,11 +34,6 @@ from .progress import reporter
 
 # How "auto" skips candidates: whichever of K2's bounds is faster.
 AUTO_BOUNDS: Literal["elkan", "hamerly"] = "hamerly"
-
-
-def auto_neighbors(k: int) -> int:
-    """k_n for n_neighbors="auto": 5 log2(k), as whole panels of 16 centers (docs/decisions/0005-neighbors.md)."""
-    return min(k, 16 * max(2, round(5 * math.log2(k) / 16)))
 
 
 class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -153,7 +147,7 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         """
         x = self._rows(X, reset=True)
         k, init, weights, present = check_request(x, self.n_clusters, self._init(), sample_weight, name="n_clusters")
-        method = self._method(k)
+        method = self._method()
         stop = Stop(max_iter=self.max_iter, tol=self.tol)
         runs = self._runs(init)
         threads = resolve_threads(self.n_threads)
@@ -190,12 +184,10 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
             return NAMED[init]
         return init if isinstance(init, (GDI, PlusPlus, Random, Given)) else Given(init)
 
-    def _method(self, k: int) -> Method:
-        auto = isinstance(self.n_neighbors, str) and self.n_neighbors == "auto"
-        neighbors = auto_neighbors(k) if auto else check_count("n_neighbors", self.n_neighbors)
+    def _method(self) -> Method:
         methods: dict[str, Method] = {
-            "auto": K2(neighbors, bounds=AUTO_BOUNDS),
-            "k2": K2(neighbors),
+            "auto": K2(self.n_neighbors, bounds=AUTO_BOUNDS),
+            "k2": K2(self.n_neighbors),
             "lloyd": Lloyd(),
             "elkan": Elkan(),
         }

@@ -58,7 +58,7 @@ class Init(Protocol):
     def __call__(self, data: Data, k: int, rng: np.random.Generator) -> Start: ...
 
 
-def _key(rng: np.random.Generator) -> int:
+def random_key(rng: np.random.Generator) -> int:
     return int(rng.integers(0, 2**63))
 
 
@@ -94,7 +94,7 @@ class PlusPlus:
 
     def __call__(self, data: Data, k: int, rng: np.random.Generator) -> Start:
         trials = 2 + int(np.log(k)) if self.trials == "auto" else int(self.trials)
-        chosen, ops = _core.plus_plus(data.rows, data.weights, k, trials, _key(rng), data.n_threads)
+        chosen, ops = _core.plus_plus(data.rows, data.weights, k, trials, random_key(rng), data.n_threads)
         return Start(data.rows[chosen], None, Ops(*ops))
 
 
@@ -115,7 +115,7 @@ class GDI:
 
     def __call__(self, data: Data, k: int, rng: np.random.Generator) -> Start:
         centers, labels, ops = _core.gdi(
-            data.rows, data.weights, data.survey, k, int(self.iterations), _key(rng), data.n_threads
+            data.rows, data.weights, data.survey, k, int(self.iterations), random_key(rng), data.n_threads
         )
         return Start(centers, labels, Ops(*ops))
 
@@ -146,7 +146,7 @@ class Given:
     def __call__(self, data: Data, k: int, rng: np.random.Generator) -> Start:
         given = self.centers
         if callable(given):
-            given = given(data.as_given(), k, random_state=np.random.RandomState(_key(rng) % 2**32))
+            given = given(data.as_given(), k, random_state=np.random.RandomState(random_key(rng) % 2**32))
         points = self.check(given, k, data.original.shape[1], data.original.dtype)
         with np.errstate(over="ignore"):
             working = data.to_working(points)

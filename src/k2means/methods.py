@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -23,6 +24,7 @@ class Problem:
     centers: NDArray[Any]
     labels: NDArray[np.int32] | None
     n_threads: int
+    seed: int = 0  # for methods that draw at random
 
 
 class Method(Protocol):
@@ -61,34 +63,114 @@ class Elkan:
         return _common_memory(n, d, k) + 4 * n * k
 
 
+def auto_neighbors(k: int) -> int:
+    """k_n for n_neighbors="auto": 5 log2(k), as whole panels of 16 centers (docs/decisions/0005-neighbors.md)."""
+    return min(k, 16 * max(2, round(5 * math.log2(k) / 16)))
+
+
 @dataclass(frozen=True)
 class K2:
     """k²-means: a row looks only at the centers nearest to its own center (Algorithm 1 of the paper).
 
     Parameters
     ----------
-    n_neighbors : int
+    n_neighbors : int or "auto"
         k_n, the centers a row considers, its own included. Clipped to k; at k the result is Lloyd's, step by step.
+        "auto" is about 5 log2 k.
     bounds : {"elkan", "hamerly"}
         How candidates are skipped; the result is the same. "elkan" is the paper's: a lower bound for each row and
         neighbor, fewest distances. "hamerly" keeps one for each row.
     """
 
-    n_neighbors: int = 30
+    n_neighbors: int | Literal["auto"] = 30
     bounds: Literal["elkan", "hamerly"] = "elkan"
 
     def __post_init__(self) -> None:
-        check_count("n_neighbors", self.n_neighbors)
+        if not (isinstance(self.n_neighbors, str) and self.n_neighbors == "auto"):
+            check_count("n_neighbors", self.n_neighbors)
         if self.bounds not in ("elkan", "hamerly"):
             raise ValueError(f"bounds must be 'elkan' or 'hamerly', got {self.bounds!r}")
 
+    def width(self, k: int) -> int:
+        """k_n for this many clusters."""
+        return min(auto_neighbors(k) if self.n_neighbors == "auto" else int(self.n_neighbors), k)
+
     def bind(self, problem: Problem) -> Engine:
         p = problem
-        neighbors = int(self.n_neighbors)
+        neighbors = self.width(len(p.centers))
         return _core.k2(p.x, p.weights, p.survey, p.centers, p.labels, neighbors, self.bounds, p.n_threads)
 
     def memory(self, n: int, d: int, k: int) -> int:
-        width = min(int(self.n_neighbors), k)
+        width = self.width(k)
         per_row = 4 * width + 4 if self.bounds == "elkan" else 8
         per_center = 2 * 12 * width + 12 * (4 * width + 32)  # two graphs, and the shortlists they are chosen from
         return _common_memory(n, d, k) + per_row * n + per_center * k
+
+
+@dataclass(frozen=True)
+class AKM:
+    """Approximate k-means (Philbin et al. 2007): a forest of random kd-trees over the centers proposes candidates.
+
+    The trees are built anew in every iteration. A row takes the nearest candidate even if its previous center was
+    nearer, as in the authors' code; so the energy may rise.
+
+    Parameters
+    ----------
+    checks : int
+        m, the distances measured for a row in an iteration, at most. At k or more the result is Lloyd's.
+    trees : int
+        Trees in the forest. With few checks not all of them are searched.
+    keep_previous : bool
+        Whether the row's previous center is its first candidate, and one of the checks.
+    """
+
+    checks: int = 100
+    trees: int = 8
+    keep_previous: bool = False
+
+    def __post_init__(self) -> None:
+        check_count("checks", self.checks)
+        check_count("trees", self.trees)
+        if not isinstance(self.keep_previous, (bool, np.bool_)):
+            raise TypeError(f"keep_previous must be True or False, got {self.keep_previous!r}")
+
+    def bind(self, problem: Problem) -> Engine:
+        p = problem
+        options = (int(self.checks), int(self.trees), bool(self.keep_previous), p.seed)
+        return _core.akm(p.x, p.weights, p.survey, p.centers, p.labels, *options, p.n_threads)
+
+    def memory(self, n: int, d: int, k: int) -> int:
+        return _common_memory(n, d, k) + 12 * k * int(self.trees)
+
+
+@dataclass(frozen=True)
+class MiniBatch:
+    """Web-scale k-means (Sculley 2010, Algorithm 1): centers follow small random batches of rows.
+
+    A row is drawn with replacement, in proportion to its weight. An iteration of the loop is `spacing` batches; after
+    each, an exact pass over all rows labels them and measures the energy. That pass is neither timed nor counted.
+
+    Parameters
+    ----------
+    batch_size : int
+        b, rows in a batch.
+    spacing : int or None
+        Batches in an iteration. None: as many as it takes to draw n rows, ceil(n / b). The t = n/2 batches of the
+        paper's experiments are then `Stop(max_iter=50)` for b = 100.
+    """
+
+    batch_size: int = 100
+    spacing: int | None = None
+
+    def __post_init__(self) -> None:
+        check_count("batch_size", self.batch_size)
+        if self.spacing is not None:
+            check_count("spacing", self.spacing)
+
+    def bind(self, problem: Problem) -> Engine:
+        p, size = problem, int(self.batch_size)
+        batches = -(-len(p.x) // size) if self.spacing is None else int(self.spacing)
+        return _core.minibatch(p.x, p.weights, p.centers, p.labels, size, batches, p.seed, p.n_threads)
+
+    def memory(self, n: int, d: int, k: int) -> int:
+        return _common_memory(n, d, k) + 8 * int(self.batch_size) * d + (8 * n)
