@@ -40,7 +40,8 @@ def two_means(x: Points, a: Points, b: Points) -> tuple[NDArray[np.bool_], float
 def compute(rng: np.random.Generator) -> dict[str, Any]:
     """The points, and for both methods and each iteration the centers before it, the cut and the sides."""
     x = toy(rng)
-    start = x[np.argsort(x[:, 0])[[4, 18]]]  # both in the left clump, as in the paper
+    near = [np.argmin(((x - point) ** 2).sum(axis=1)) for point in ((-0.8, -0.4), (0.3, 0.1))]
+    start = x[near]  # both in the left clump, as in the paper
     methods: dict[str, list[dict[str, Any]]] = {}
     for name, split in (("k-means", two_means), ("Projective Split", projective_split)):
         a, b = start

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from k2means import AKM, GDI, K2, Elkan, Lloyd, MiniBatch, PlusPlus, Random
-from k2means.methods import Method
 
 from .datasets import DATASETS
 
@@ -49,12 +48,12 @@ class Spec:
         return asdict(self)
 
 
-def method_of(spec: Spec) -> Method:
+def method_of(spec: Spec) -> K2 | AKM | Lloyd | Elkan | MiniBatch:
     if spec.method == "k2":
         return K2(spec.parameter)  # type: ignore[arg-type]
     if spec.method == "akm":
         return AKM(checks=int(spec.parameter or 0))
-    plain: dict[str, Method] = {"lloyd": Lloyd(), "elkan": Elkan(), "minibatch": MiniBatch()}
+    plain: dict[str, Lloyd | Elkan | MiniBatch] = {"lloyd": Lloyd(), "elkan": Elkan(), "minibatch": MiniBatch()}
     return plain[spec.method]
 
 

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
 from itertools import groupby
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -345,16 +346,31 @@ def matches(cell: Cell, only: list[str] | None) -> bool:
     return not only or any(text in f"{cell.plan}/{cell.dataset}/k={cell.k}/" for text in only)
 
 
-def _work(cell: Cell, done: dict[str, Line], n_threads: int, queue: Any) -> None:
+_queue: Any = None  # of a worker: where its lines go
+
+
+def _start_worker(queue: Any) -> None:
+    global _queue
+    _queue = queue
+    parent = parent_process()
+    if parent is not None:  # killed, it cannot stop us
+        Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: Any) -> None:
+    parent.join()
+    os._exit(1)
+
+
+def _work(cell: Cell, done: dict[str, Line], n_threads: int) -> None:
     for line in run_cell(cell, done, n_threads):
-        queue.put((cell.plan, line))
+        _queue.put((cell.plan, line))
 
 
 def run_plan(cells: list[Cell], folder: Path, jobs: int, n_threads: int, quiet: bool = False) -> int:
     """Run the cells, `jobs` at a time. Returns the number of lines appended. Killed, it goes on where it was."""
     done = read_results(folder)
-    costs = {id(cell): estimate(cell, done) for cell in cells}
-    bar = tqdm(total=round(sum(costs.values())), unit="s of work", disable=quiet, smoothing=0.05)
+    bar = tqdm(total=round(sum(estimate(c, done) for c in cells)), unit="s of work", disable=quiet, smoothing=0.05)
     written = 0
 
     def finish(plan: str, line: Line) -> None:
@@ -367,15 +383,11 @@ def run_plan(cells: list[Cell], folder: Path, jobs: int, n_threads: int, quiet: 
             bar.set_postfix_str(line["key"], refresh=False)
 
     context = get_context("spawn")
-    with context.Manager() as manager, ProcessPoolExecutor(jobs, mp_context=context) as pool:
-        queue = manager.Queue()
-        wanted = [{s.key for s in specs_of(c)} | {"figure1"} for c in cells]
-        futures = {
-            pool.submit(_work, c, {key: done[key] for key in keys & done.keys()}, n_threads, queue)
-            for c, keys in zip(cells, wanted, strict=True)
-        }
+    queue = context.SimpleQueue()
+    with bar, ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker, initargs=(queue,)) as pool:
+        known = [{key: done[key] for key in ("figure1", *(s.key for s in specs_of(c))) if key in done} for c in cells]
+        pending = {pool.submit(_work, c, lines, n_threads) for c, lines in zip(cells, known, strict=True)}
         try:
-            pending: Any = futures
             while pending or not queue.empty():
                 finished, pending = wait(pending, timeout=0.2, return_when=FIRST_EXCEPTION)
                 while not queue.empty():
@@ -383,10 +395,8 @@ def run_plan(cells: list[Cell], folder: Path, jobs: int, n_threads: int, quiet: 
                 for future in finished:
                     future.result()
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for process in (pool._processes or {}).values():
+            for process in list(pool._processes.values()):
                 process.terminate()
+            pool.shutdown(wait=False, cancel_futures=True)
             raise
-        finally:
-            bar.close()
     return written

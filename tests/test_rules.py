@@ -8,6 +8,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 CORE = sorted(p for p in (ROOT / "core").glob("*.[ch]pp"))
 PYTHON = sorted((ROOT / "src" / "k2means").glob("*.py"))
+EXPERIMENTS = sorted((ROOT / "experiments").glob("*.py"))
 BUILD = [ROOT / "CMakeLists.txt", ROOT / "pyproject.toml", ROOT / "Makefile", *(ROOT / ".github").rglob("*.yml")]
 
 
@@ -72,6 +73,22 @@ def test_in_python_only_the_named_files_have_it(pattern, allowed):
     assert places(re.compile(pattern, re.MULTILINE), PYTHON) <= allowed
 
 
+@pytest.mark.parametrize(
+    ("pattern", "allowed"),
+    [
+        (r"\.step\(", set()),
+        (r"default_rng\(|PCG64\(", {"runner.py", "datasets.py"}),  # of datasets.py: the projection that mnist50 is
+        (r"\bnp\.random\.(seed|normal|rand|randn|randint|choice|shuffle|permutation|uniform)\b", set()),
+        (r"\bprint\(", {"__main__.py", "report.py"}),
+        (r"open\(\"a\+", {"runner.py"}),  # results are appended to, by nobody else
+        (r"from k2means\.|import k2means\.|_core", set()),  # public names only
+    ],
+    ids=str,
+)
+def test_in_the_experiments_only_the_named_files_have_it(pattern, allowed):
+    assert places(re.compile(pattern, re.MULTILINE), EXPERIMENTS) <= allowed
+
+
 @pytest.mark.parametrize("pattern", [r"\.writable\(", r"\bcenters\.drift\[\w+\]\s*=[^=]"])
 def test_centers_are_written_only_where_they_move(pattern):
     assert places(pattern, [p for p in CORE if p.name != "types.hpp"]) <= {"move.hpp", "seeding.hpp"}
@@ -100,7 +117,7 @@ def test_a_file_of_the_core_is_one_idea_and_says_it(path):
         assert lines[0].startswith("// ")
 
 
-@pytest.mark.parametrize("path", PYTHON, ids=lambda p: p.name)
+@pytest.mark.parametrize("path", [*PYTHON, *EXPERIMENTS], ids=lambda p: p.name)
 def test_a_module_says_what_it_is(path):
     assert path.read_text(encoding="utf-8").startswith('"""')
 
