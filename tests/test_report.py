@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from experiments import report, runner, tables
+from experiments import render, report, runner, tables
 from experiments.datasets import DATASETS
 from experiments.plans import LEVELS, SCOPES, Cell, Spec, cells, parameters
 from experiments.tables import ABSENT, COLUMNS, FAILED, K2, K2_ALL, K2_AUTO, NOT_RUN, REACHED, Entry, Value
@@ -314,14 +314,14 @@ def test_the_same_results_give_the_same_bytes(tmp_path, monkeypatch):
 
 def test_the_html_fetches_nothing():
     seen = Seen()
-    page = report.to_html(report.page(some_results()))
+    page = render.to_html(report.page(some_results()))
     seen.feed(page)
     assert [x for x in seen.fetched if not x.startswith("#")] == []
     assert not re.search(r"@import|url\((?!#)|<script|<link", page)
 
 
 def test_ids_of_the_html_are_unique_between_figures():
-    page = report.to_html(report.page(some_results()))
+    page = render.to_html(report.page(some_results()))
     owners = {}
     for svg, name in zip(re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL), "abcd", strict=False):
         for found in re.findall(r'\bid="([^"]+)"', svg):
@@ -332,28 +332,28 @@ def test_ids_of_the_html_are_unique_between_figures():
 def test_every_table_and_figure_with_a_stand_in_says_what_it_is():
     starred = [name for name, data in DATASETS.items() if data.stand_in]
     for part in report.page(some_results()):
-        if isinstance(part, report.Table) and part.header[0] == "dataset":
+        if isinstance(part, render.Table) and part.header[0] == "dataset":
             for name in starred:
-                if any(row[0] == report.plain(name) for row in part.rows):
-                    note = next(n for n in part.notes if n.startswith(report.plain(name)))
+                if any(row[0] == render.plain(name) for row in part.rows):
+                    note = next(n for n in part.notes if n.startswith(render.plain(name)))
                     assert DATASETS[name].paper in note
-                    assert report.plain(DATASETS[name].note) in note
-        if isinstance(part, report.Picture):
-            assert all(report.plain(DATASETS[n].note) in part.caption for n in starred if n in part.svg)
+                    assert render.plain(DATASETS[name].note) in note
+        if isinstance(part, render.Picture):
+            assert all(render.plain(DATASETS[n].note) in part.caption for n in starred if n in part.svg)
 
 
 def test_no_row_has_the_name_of_a_dataset_that_is_not_the_papers():
     unpublished = {data.paper for data in DATASETS.values() if data.stand_in}
-    rows = [r for p in report.page(some_results()) if isinstance(p, report.Table) for r in p.rows]
+    rows = [r for p in report.page(some_results()) if isinstance(p, render.Table) for r in p.rows]
     assert not [r for r in rows if r[0] in unpublished]
 
 
 def table_titled(parts, start):
-    return next(p for p in parts if isinstance(p, report.Table) and p.title.startswith(start))
+    return next(p for p in parts if isinstance(p, render.Table) and p.title.startswith(start))
 
 
 def cell_text(table, dataset, k, column):
-    row = next(r for r in table.rows if r[0] == report.plain(dataset) and r[2] == str(k))
+    row = next(r for r in table.rows if r[0] == render.plain(dataset) and r[2] == str(k))
     return row[table.header.index(column)]
 
 
@@ -373,7 +373,7 @@ def test_the_best_of_a_row_is_bold_and_the_parameter_shown():
 
 
 def test_the_summary_compares_and_judges():
-    text = report.to_markdown(report.summary(some_results()))
+    text = render.to_markdown(report.summary(some_results()))
     ours = (1000 / 70 + 1000 / 70) / 2
     assert f"{ours:.1f} / {(11.8 + 19.2) / 2:.1f} = {ours / 15.5:.2f}, on average over the 2 cells" in text
     assert "above 1.1 of the paper's (ratio) | usps k=50 (1.21)" in text
@@ -396,17 +396,17 @@ def test_remarks_are_taken_in(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(report, "REMARKS", remarks)
     parts = report.remarks(SimpleNamespace())
-    page = report.to_html([report.Heading("x", 1), *parts])
+    page = render.to_html([render.Heading("x", 1), *parts])
     assert "<p>Why <b>so</b> &amp; <code>a&lt;b</code>.</p>" in page
     assert '<ul><li>one more</li><li><a href="https://example.org/x">two</a></li></ul>' in page
     assert re.search(r"<td[^>]*>1</td><td[^>]*>2</td>", page)
-    assert remarks.read_text().strip() in report.to_markdown(parts)
+    assert remarks.read_text().strip() in render.to_markdown(parts)
 
 
 @pytest.mark.parametrize("name", ["cnncaltech*", "a|b", "<b>", "x`y", "[a](b)", "\\"])
 def test_names_come_out_as_they_are(name):
     seen = Seen()
-    seen.feed(report.inline(report.plain(name)))
+    seen.feed(render.inline(render.plain(name)))
     assert "".join(seen.text) == name
 
 
