@@ -9,7 +9,7 @@ from statistics import mean
 from . import tables
 from .datasets import DATASETS
 from .figures import Drawing, draw
-from .plans import COMPLEXITY_D, LEVELS, MAX_ITER, MINIBATCH_ITER, PARAMETERS, SLACK
+from .plans import AKM_DATASETS, COMPLEXITY_D, LEVELS, MAX_ITER, MINIBATCH_ITER, PARAMETERS, SLACK
 from .render import Heading, Part, Picture, Table, Text, plain, to_html, to_markdown
 from .runner import shape_of
 from .tables import (
@@ -442,7 +442,27 @@ def speedups(results: Results) -> list[Part]:
     for table, level in supplement:
         title = f"Table {table} (supplement). Speed-up over Lloyd++ at {percent(level)}, all k"
         parts.append(speedup_table(title, tables.speedup_rows(results, level), minibatch=True))
-    return parts
+    return [*parts, keep_table(results)]
+
+
+def keep_table(results: Results) -> Table:
+    """What the rule that AKM's authors left out would bring."""
+    rows = []
+    for level in (0.01, 0.0):
+        paper = tables.paper_speedups(level)
+        for dataset in (d for d in AKM_DATASETS if d in results.datasets):
+            for k in tables.ALL_KS:
+                cell, theirs = results.cell(dataset, k), paper.get((tables.paper_name(dataset), k), {})
+                cells = [
+                    entry_text(Entry(tables.speedup(results, cell, column, level)), name="m")
+                    for column in (COLUMNS["AKM"], tables.KEEP)
+                ]
+                rows.append([plain(dataset), str(k), percent(level), *cells, number(theirs.get("akm", Value()), 1)])
+    notes = dataset_notes(d for d in AKM_DATASETS if d in results.datasets)
+    header = ["dataset", "k", "level", "AKM", tables.KEEP.title, "AKM, the paper"]
+    return Table(
+        "AKM: whether a row's previous center is one of its candidates (not in the paper)", header, rows, notes
+    )
 
 
 def speedup_table(title: str, rows: list[Row], minibatch: bool) -> Table:

@@ -96,6 +96,7 @@ COLUMNS = {
         Column("k² k_n=auto", "", "k2", "gdi", "reference", parameter="auto"),
     )
 }
+KEEP = Column("AKM, previous center kept", "akm", "akm-keep", "random", "oracle")
 LLOYD, K2, K2_ALL, K2_AUTO = "Lloyd++", "k²-means", "k² all charged", "k² k_n=auto"
 
 

@@ -216,7 +216,7 @@ def test_a_dry_run_lists_and_estimates_and_runs_nothing(tmp_path, capsys):
     out = capsys.readouterr().out
     assert re.search(r"speedup +usps +k=200 +0/66 +runs done, +\d+ s to go", out)
     assert "k=1000" not in out
-    assert re.search(r"21 cells, at most [\d.]+ h of one core", out)
+    assert re.search(r"22 cells, at most [\d.]+ h of one core", out)
     assert list(tmp_path.iterdir()) == []
 
 
