@@ -112,7 +112,7 @@ PACKAGE_OPTIONS := --no-build-isolation --config-settings=build-dir=build/packag
 $(VENV)/.package: | $(VENV)/.build $(VENV)/.test
 endif
 $(VENV)/.package: pyproject.toml CMakeLists.txt build/sources.txt $(CXX_SOURCES) $(PY_SOURCES) | $(BIN)/python
-	$(PIP) $(PACKAGE_OPTIONS) '.[demo]'
+	$(PIP) $(PACKAGE_OPTIONS) '.[cli,plot]'
 	@touch $@
 
 # The requirements of an extra, without building the package again; `.build` are those of the build itself.

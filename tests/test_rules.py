@@ -63,7 +63,7 @@ def test_in_the_core_only_the_named_files_have_it(pattern, allowed):
         (r"RandomState\(", {"cluster.py", "estimator.py", "initialize.py"}),
         (r"\bnp\.random\.(seed|normal|rand|randn|randint|choice|shuffle|permutation|uniform)\b", set()),
         (r"^\s*(import random|from random)\b", set()),
-        (r"\bprint\(|sys\.stdout|sys\.stderr", {"cli.py", "demo.py", "progress.py"}),
+        (r"\bprint\(|sys\.stdout|sys\.stderr", {"cli.py", "commands.py", "demo.py", "progress.py"}),
         (r"os\.environ", {"cluster.py", "cli.py", "demo.py"}),
         (r"import (matplotlib|pandas|polars|scipy)|from (matplotlib|pandas|polars|scipy)", {"demo.py", "cli.py"}),
     ],
@@ -105,8 +105,8 @@ def test_no_flag_changes_the_arithmetic_of_the_process(flag):
 
 
 def test_nothing_calls_blas_where_results_are_decided():
-    # their sums depend on their threads; the estimator may compare, the core and the loop may not multiply
-    assert places(r"np\.(dot|matmul|einsum|linalg)\b", PYTHON) == set()
+    # their sums depend on their threads; the core and the loop may not multiply, the page only draws
+    assert places(r"np\.(dot|matmul|einsum|linalg)\b", PYTHON) <= {"page.py"}
 
 
 @pytest.mark.parametrize("path", CORE, ids=lambda p: p.name)

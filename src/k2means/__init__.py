@@ -5,6 +5,8 @@ from .estimator import K2Means
 from .initialize import GDI, Given, PlusPlus, Random
 from .loop import Ops, Record, Result, Stop
 from .methods import AKM, K2, Elkan, Lloyd, MiniBatch
+from .store import load, save
+from .vectors import read_vectors
 
 __version__ = "0.1.0"
 
@@ -24,4 +26,7 @@ __all__ = [
     "Result",
     "Stop",
     "cluster",
+    "load",
+    "read_vectors",
+    "save",
 ]

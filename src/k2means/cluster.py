@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 
 from . import _core
+from .checkpoint import Keeper
 from .checks import check_count
 from .initialize import GDI, Data, Given, Init, random_key
 from .loop import OnStep, Ops, Result, Stop, run
@@ -240,18 +242,33 @@ def solve(
     *,
     finish: Literal["as moved", "settle", "exact"] = "as moved",
     started: float | None = None,
+    keeper: Keeper | None = None,
+    phase: Callable[[str], None] = lambda name: None,
 ) -> Result:
     """Seed, bind, run. `finish`: whether one more assignment follows the last move, by the method or over all centers.
 
-    A data set prepared in place is restored, also after an error.
+    A data set prepared in place is restored, also after an error. A keeper saves the state and knows a saved one;
+    `phase` is told what begins: "seed", "iterate", "polish".
     """
     try:
-        start = init(data, k, rng)
+        phase("seed")
+        saved = keeper.saved if keeper is not None else None
+        start = init(data, k, rng) if saved is None else saved.start
         problem = Problem(
             data.rows, data.weights, data.survey, start.centers, start.labels, data.n_threads, random_key(rng)
         )
         engine = method.bind(problem)
-        trace = run(engine, stop, on_step, unit=data.scale**-2, started=started)
+        phase("iterate")
+        trace = run(
+            engine,
+            stop,
+            on_step,
+            unit=data.scale**-2,
+            started=started,
+            before=() if saved is None else saved.trace,
+            save=None if keeper is None else lambda trace: keeper.save(engine, start, trace),
+        )
+        phase("polish")
         last = engine.settle()[2] if finish == "settle" else (0, 0, 0, 0.0)
         labels, moved_centers = engine.labels(), engine.centers()
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from sklearn.datasets import load_digits, make_blobs
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from .estimator import K2Means
+from .measure import energy, nearest
 
 MAX_ITER = 100
 SEED = 0
@@ -86,10 +88,36 @@ def fit_theirs(case: Case, n_threads: int) -> Outcome:
     # It does not count; its code does: k-means++ with 2 + ln(k) trials, then each pass over all centers and one move.
     n, trials = len(case.x), 2 + int(np.log(case.k))
     operations = n * (case.k * trials + model.n_iter_ * (case.k + 1) + case.k)
-    energy = float(model.inertia_)
+    found = float(model.inertia_)
     return Outcome(
-        case, "KMeans", seconds, energy, model.n_iter_, operations, model.cluster_centers_, [(seconds, energy)]
+        case, "KMeans", seconds, found, model.n_iter_, operations, model.cluster_centers_, [(seconds, found)]
     )
+
+
+def fit_faiss(case: Case, n_threads: int) -> Outcome:
+    """faiss on all rows, with its 25 iterations from random rows. Its energy is measured by us: it sums in float."""
+    import faiss
+
+    faiss.omp_set_num_threads(n_threads)
+    model = faiss.Kmeans(case.x.shape[1], case.k, seed=SEED, max_points_per_centroid=len(case.x), gpu=False)
+    begin = time.perf_counter()
+    model.train(case.x)
+    seconds = time.perf_counter() - begin
+    centers = np.ascontiguousarray(model.centroids)
+    labels = nearest(case.x, centers, n_threads, 1.0)
+    found = energy(case.x, None, centers, labels, n_threads)
+    operations = len(case.x) * model.niter * (case.k + 1)
+    return Outcome(case, "faiss", seconds, found, model.niter, operations, centers, [(seconds, found)])
+
+
+def compare_peers(case: Case, n_threads: int) -> Iterator[Outcome]:
+    """Ours first, then scikit-learn's KMeans and what else is installed."""
+    fits = [fit_ours, fit_theirs]
+    if importlib.util.find_spec("faiss") is not None:
+        fits.append(fit_faiss)
+    for fit in fits:
+        fit(Case("warm-up", case.x[:200], min(2, len(case.x))), n_threads)
+        yield fit(case, n_threads)
 
 
 # ---- what the user sees ------------------------------------------------------------------------------------------
@@ -104,19 +132,21 @@ def line(o: Outcome) -> str:
     return f"{data:<26}{o.method:<10}{o.seconds:>9.3f}{o.energy:>14.6g}{o.iterations:>12}{o.operations:>12.3g}"
 
 
-def conclusion(outcomes: Sequence[Outcome]) -> str:
+def versus(ours: Outcome, theirs: Outcome) -> str:
     """What the numbers say, whoever wins."""
-    told = []
-    for ours, theirs in zip(outcomes[::2], outcomes[1::2], strict=True):
-        ratio, gap = theirs.seconds / ours.seconds, 100 * (ours.energy / theirs.energy - 1)
-        speed = f"{ratio:.1f} times faster" if ratio >= 1 else f"{1 / ratio:.1f} times slower"
-        told.append(f"{ours.case.name}: {speed}, energy {abs(gap):.2g} % {'lower' if gap < 0 else 'higher'}")
-    return f"K2Means beside KMeans: {'; '.join(told)}."
+    ratio, gap = theirs.seconds / ours.seconds, 100 * (ours.energy / theirs.energy - 1)
+    speed = f"{ratio:.1f} times faster" if ratio >= 1 else f"{1 / ratio:.1f} times slower"
+    return f"{speed}, energy {abs(gap):.2g} % {'lower' if gap < 0 else 'higher'}"
+
+
+def conclusion(outcomes: Sequence[Outcome]) -> str:
+    pairs = zip(outcomes[::2], outcomes[1::2], strict=True)
+    return f"K2Means beside KMeans: {'; '.join(f'{a.case.name}: {versus(a, b)}' for a, b in pairs)}."
 
 
 def draw(outcomes: Sequence[Outcome], path: Path) -> None:
     """The centers of the digits as images, and the energy over the seconds for each data set."""
-    from matplotlib.figure import Figure  # optional: the extra `demo`
+    from matplotlib.figure import Figure  # optional: the extra `plot`
 
     figure = Figure(figsize=(13, 4.2), layout="constrained")
     images, *charts = figure.subplots(1, 1 + len(outcomes) // 2)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +15,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .checkpoint import Keeper
 from .checks import check_count
 from .cluster import (
     check_request,
@@ -26,11 +30,12 @@ from .cluster import (
     with_absent_rows,
 )
 from .initialize import GDI, NAMED, Given, Init, PlusPlus, Random
-from .loop import Ops, Record, Result, Stop
+from .interrupt import Interruption
+from .loop import OnStep, Ops, Record, Result, Stop
 from .measure import distances, energy, nearest, unit_for
 from .memory import require_bytes, require_memory
 from .methods import K2, Elkan, Lloyd, Method
-from .progress import reporter
+from .progress import both, reporter
 
 # How "auto" skips candidates: whichever of K2's bounds is faster.
 AUTO_BOUNDS: Literal["elkan", "hamerly"] = "hamerly"
@@ -74,6 +79,10 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         False allows to work in X itself where the arithmetic needs its values moved (it is far from the origin, or of
         extreme size). X is restored at the end, but for rounding.
 
+    keep_partial : bool, default=False
+        True: Ctrl-C during `fit` lets the iteration at hand end, finishes the fit from there and raises
+        KeyboardInterrupt only then, so nothing is lost; a second Ctrl-C stops at once.
+
     Attributes
     ----------
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
@@ -114,6 +123,7 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         n_threads: int | None = None,
         verbose: int = 0,
         copy_x: bool = True,
+        keep_partial: bool = False,
     ) -> None:
         self.n_clusters = n_clusters
         self.n_neighbors = n_neighbors
@@ -126,6 +136,7 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         self.n_threads = n_threads
         self.verbose = verbose
         self.copy_x = copy_x
+        self.keep_partial = keep_partial
 
     # ---- fit ---------------------------------------------------------------------------------------------------
 
@@ -145,36 +156,62 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         -------
         self
         """
+        with Interruption() if self.keep_partial else nullcontext() as interruption:
+            self._fit(X, sample_weight, on_step=interruption)
+        if interruption is not None and interruption.asked:
+            raise KeyboardInterrupt(f"stopped after iteration {self.n_iter_}; the model is fitted as far as it went")
+        return self
+
+    def _fit(
+        self,
+        X: Any,
+        sample_weight: ArrayLike | None,
+        *,
+        on_step: OnStep | None = None,
+        keeper: Keeper | None = None,
+        phase: Callable[[str], None] = lambda name: None,
+        seconds: float | None = None,
+        force: bool = False,
+    ) -> None:
+        """`fit`, watched, as the command line needs it. `force`: also if the memory seems too small."""
+        started = time.perf_counter()
         x = self._rows(X, reset=True)
         k, init, weights, present = check_request(x, self.n_clusters, self._init(), sample_weight, name="n_clusters")
         method = self._method()
-        stop = Stop(max_iter=self.max_iter, tol=self.tol)
+        stop = Stop(max_iter=self.max_iter, tol=self.tol, seconds=seconds)
         runs = self._runs(init)
         threads = resolve_threads(self.n_threads)
         seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=runs)
-        require_memory(x, k, method, copies=0 if present is None else 1)
+        if not force:
+            require_memory(x, k, method, copies=0 if present is None else 1)
 
         rows = x if present is None else present_rows(x, present, threads)
         copy = self.copy_x and is_borrowed(rows, X)
         best: Result | None = None
         for run, seed in enumerate(seeds, start=1):
             data = prepare(rows, weights, threads, copy=copy)  # in place, it is undone by `solve`
+            if keeper is not None:
+                keeper.open(data, {"k": k, "method": str(method), "init": str(self.init), "seed": int(seed)})
             result = solve(
                 data,
                 k,
                 method,
                 init,
-                Stop(max_iter=stop.max_iter, tol=stop.tol * data.variance / x.shape[1]),
+                replace(stop, tol=stop.tol * data.variance / x.shape[1]),
                 np.random.default_rng(seed),
-                reporter(run, runs) if self.verbose else None,
+                both(reporter(run, runs) if self.verbose else None, on_step),
                 finish="settle" if self.algorithm == "k2" else "exact",
+                started=started,
+                keeper=keeper,
+                phase=phase,
             )
             del data  # at most one copy of X at a time
             if best is None or result.energy < best.energy:
                 best = result
+            if isinstance(on_step, Interruption) and on_step.asked:
+                break
         assert best is not None
         self._keep(best if present is None else with_absent_rows(best, x, present, threads))
-        return self
 
     def _init(self) -> Init:
         init = self.init

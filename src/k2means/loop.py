@@ -133,18 +133,35 @@ class Result:
 
 
 def run(
-    engine: Engine, stop: Stop, on_step: OnStep | None = None, *, unit: float = 1.0, started: float | None = None
+    engine: Engine,
+    stop: Stop,
+    on_step: OnStep | None = None,
+    *,
+    unit: float = 1.0,
+    started: float | None = None,
+    before: Sequence[Record] = (),
+    save: Callable[[Sequence[Record]], None] | None = None,
 ) -> list[Record]:
-    """Step until `stop` says so or `on_step` returns True. Energies and shifts are multiplied by `unit`."""
+    """Step until `stop` says so or `on_step` returns True. Energies and shifts are multiplied by `unit`.
+
+    A run that was cut off goes on after the records `before`. `save` is called with all records so far, before the
+    first step and after every one.
+    """
     started = time.perf_counter() if started is None else started
-    trace: list[Record] = []
-    for iteration in range(1, stop.max_iter + 1):
+    trace = list(before)
+    if save is not None:
+        save(trace)
+    if trace and stop.reached(trace[-1], 0.0):
+        return trace
+    for iteration in range(len(trace) + 1, stop.max_iter + 1):
         begin = time.perf_counter()
         moved, shift, ops = engine.step()
         now = time.perf_counter()
         record = Record(iteration, engine.energy() * unit, Ops(*ops), moved, shift * unit, now - begin)
         trace.append(record)
         wants_stop = on_step is not None and on_step(record)
+        if save is not None:  # after on_step: who asked for the end by then will find it saved
+            save(trace)
         if wants_stop or stop.reached(record, time.perf_counter() - started):
             break
     return trace
