@@ -64,6 +64,32 @@ def test_json_is_all_there_is_on_stdout(here, capsys):
     assert {"read", "seed", "iterate", "polish", "write"} <= told["phases"].keys()
 
 
+def test_a_terminal_gets_a_bar_for_every_phase(here):
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "k2means.cli", "fit", "vectors.npy", "-k", "20", "-o", "m.npz"]
+    path = os.pathsep.join(p for p in sys.path if p)
+    with subprocess.Popen(
+        command, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, stderr=theirs
+    ) as run:
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                part = os.read(ours, 4096)
+            except OSError:  # the other end is closed
+                break
+            if not part:
+                break
+            shown += part
+        out = run.communicate(timeout=60)[0]
+    os.close(ours)
+    assert (run.returncode, out) == (0, b"m.npz\n")
+    for phase in ("read", "look", "seed", "iterate", "polish", "write"):
+        assert f"{phase:8}:".encode() in shown, phase
+    assert b"energy" in shown
+
+
 @pytest.mark.parametrize("option", ["--init", "--algorithm"])
 def test_options_reach_the_fit(here, capsys, option):
     value = {"--init": "k-means++", "--algorithm": "lloyd"}[option]

@@ -59,7 +59,7 @@ def told() -> Iterator[None]:
         raise Failure(str(error), UNWRITABLE) from error
     except OSError as error:
         raise Failure(str(error), UNWRITABLE) from error
-    except (ValueError, TypeError, ImportError) as error:
+    except (ValueError, ImportError) as error:
         raise Failure(str(error), UNREADABLE) from error
 
 
@@ -220,18 +220,19 @@ def fit_and_save(
     keeper = keeper_of(options["checkpoint"], options["every"], options["resume"], lambda: stopping.asked)
     with display, stopping, warnings.catch_warnings():
         warnings.showwarning = lambda message, *_, **__: display.say(f"warning: {message}")
-        display.phase("read")
-        x = source.read(force=options["force"])
+        display.phase("read", source.shape[0])
+        x = source.read(force=options["force"], told=display.count)
+        display.phase("look", 1)
         model._fit(
             x,
             None,
-            on_step=both(display.watch(model.max_iter), stopping),
+            on_step=both(display.on_record, stopping),
             keeper=keeper,
-            phase=display.phase,
+            phase=lambda name: display.phase(name, model.max_iter if name == "iterate" else 1),
             seconds=options["max_time"],
             force=options["force"],
         )
-        display.phase("write")
+        display.phase("write", 1)
         written = {"vectors": str(source.path), **{n: options[n] for n in ("dataset", "rows", "columns", "normalize")}}
         save(model, out, overwrite=options["overwrite"], about=written)
         if keeper is not None and not stopping.asked:

@@ -74,7 +74,7 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
     n_threads : int or None, default=None
         None: `K2MEANS_NUM_THREADS` if set, else all cores the process may use.
     verbose : int, default=0
-        1: a line per iteration to stderr.
+        1: a line per iteration to stderr; on a terminal or in a notebook a bar, if tqdm is installed.
     copy_x : bool, default=True
         False allows to work in X itself where the arithmetic needs its values moved (it is far from the origin, or of
         extreme size). X is restored at the end, but for rounding.
@@ -199,7 +199,7 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
                 init,
                 replace(stop, tol=stop.tol * data.variance / x.shape[1]),
                 np.random.default_rng(seed),
-                both(reporter(run, runs) if self.verbose else None, on_step),
+                both(reporter(run, runs, self.max_iter) if self.verbose else None, on_step),
                 finish="settle" if self.algorithm == "k2" else "exact",
                 started=started,
                 keeper=keeper,

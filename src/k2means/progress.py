@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from typing import Any
@@ -22,13 +23,17 @@ def both(*parts: OnStep | None) -> OnStep | None:
     return step
 
 
-def reporter(run: int = 1, runs: int = 1) -> OnStep:
-    """What `on_step` calls to tell the user how run `run` of `runs` goes."""
-    prefix = "k2means" if runs == 1 else f"k2means run {run}/{runs}"
+def reporter(run: int, runs: int, max_iter: int) -> OnStep:
+    """What `verbose=1` shows of one of several runs: a bar in a notebook or on a terminal, else lines."""
+    name = "k2means" if runs == 1 else f"k2means run {run}/{runs}"
+    counter = open_bar(max_iter, name) if sys.stderr.isatty() or "ipykernel" in sys.modules else None
 
     def report(record: Record) -> None:
+        if counter is not None:
+            advance(counter, record)
+            return
         print(
-            f"{prefix} iteration {record.iteration}: energy {record.energy:.9g}, moved {record.moved}, "
+            f"{name} iteration {record.iteration}: energy {record.energy:.9g}, moved {record.moved}, "
             f"shift {record.shift:.3g}, operations {record.ops.total:.4g}, {record.seconds:.3g} s",
             file=sys.stderr,
             flush=True,
@@ -37,31 +42,42 @@ def reporter(run: int = 1, runs: int = 1) -> OnStep:
     return report
 
 
-def bar(total: int, description: str) -> Any:
-    """A tqdm bar, also in notebooks; None if tqdm (the extra `cli`) is not there."""
+def open_bar(total: int, description: str) -> Any:
+    """A tqdm bar, of the kind for where we are; None if tqdm (the extra `cli`) is not there."""
     try:
         from tqdm.auto import tqdm
     except ImportError:
         return None
-    return tqdm(total=total, desc=description, leave=True, dynamic_ncols=True)
+    # a terminal that does not know its width gets 80 columns, not an empty bar
+    return tqdm(total=total, desc=description, ncols=shutil.get_terminal_size().columns)
+
+
+def told(record: Record) -> str:
+    return f"energy {record.energy:.6g}, moved {record.moved}, {record.seconds:.3g} s"
+
+
+def advance(counter: Any, record: Record) -> None:
+    """One iteration. The bar counts to the most there may be, so its estimate of the time left is an upper one."""
+    counter.set_postfix_str(told(record), refresh=False)
+    counter.update(record.iteration - counter.n)
 
 
 class Display:
-    """The phases of a fit on the command line. On a terminal bars, else plain lines; `seconds` of each are kept."""
+    """The phases of a fit on the command line: a bar for each on a terminal, else plain lines. Keeps their seconds."""
 
     def __init__(self, *, quiet: bool = False, interval: float = 5.0) -> None:
         self.quiet = quiet
         self.interval = interval  # seconds between two plain lines
         self.seconds: dict[str, float] = {}
         self._live = sys.stderr.isatty() and not quiet
-        self._name, self._begin, self._told = "", time.perf_counter(), 0.0
+        self._name, self._total, self._begin, self._told = "", 1, time.perf_counter(), 0.0
         self._bar: Any = None
 
     def __enter__(self) -> Display:
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self.phase("")
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._end(complete=kind is None)
 
     def say(self, text: str) -> None:
         if self.quiet:
@@ -71,37 +87,33 @@ class Display:
         else:
             print(text, file=sys.stderr, flush=True)
 
-    def phase(self, name: str) -> None:
-        """`name` begins, so what was before has ended."""
-        now = time.perf_counter()
-        if self._name:
-            self.seconds[self._name] = round(self.seconds.get(self._name, 0.0) + now - self._begin, 3)
-            self._close_bar()
-        self._name, self._begin = name, now
-        if name and name != "iterate" and self._live:
-            print(f"{name} …", end="\r", file=sys.stderr, flush=True)
+    def phase(self, name: str, total: int) -> None:
+        """`name` begins, of so many steps; so what was before has ended."""
+        self._end(complete=self._name != "iterate")
+        self._name, self._total, self._begin = name, total, time.perf_counter()
+        self._bar = open_bar(total, f"{name:8}") if self._live else None
 
-    def watch(self, max_iter: int) -> OnStep:
-        """What `on_step` calls. A bar counts to `max_iter`: the estimate of the time left is an upper one."""
-
-        def show(record: Record) -> None:
-            if self.quiet:
-                return
-            if self._live and self._bar is None:
-                self._bar = bar(max_iter, "iterate")
-            text = f"energy {record.energy:.6g}, moved {record.moved}, {record.seconds:.3g} s"
-            now = time.perf_counter()
-            if self._bar is not None:
-                self._bar.n = record.iteration
-                self._bar.set_postfix_str(text)
-            elif now - self._told >= self.interval or record.iteration == 1:
-                left = (max_iter - record.iteration) * record.seconds
-                self.say(f"iteration {record.iteration} of at most {max_iter}: {text}; at most {left:.3g} s left")
-                self._told = now
-
-        return show
-
-    def _close_bar(self) -> None:
+    def count(self, done: int) -> None:
         if self._bar is not None:
+            self._bar.update(done - self._bar.n)
+
+    def on_record(self, record: Record) -> None:
+        """What the loop calls after every iteration."""
+        if self._bar is not None:
+            advance(self._bar, record)
+        elif time.perf_counter() - self._told >= self.interval or record.iteration == 1:
+            left = (self._total - record.iteration) * record.seconds
+            self.say(
+                f"iteration {record.iteration} of at most {self._total}: {told(record)}; at most {left:.3g} s left"
+            )
+            self._told = time.perf_counter()
+
+    def _end(self, *, complete: bool) -> None:
+        if self._name:
+            spent = time.perf_counter() - self._begin
+            self.seconds[self._name] = round(self.seconds.get(self._name, 0.0) + spent, 3)
+        if self._bar is not None:
+            if complete:
+                self.count(self._total)
             self._bar.close()
-            self._bar = None
+        self._name, self._bar = "", None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -226,7 +226,7 @@ class VectorFile:
             yield np.ascontiguousarray(values, dtype=self.dtype)
             row += len(block)
 
-    def read(self, *, force: bool = False) -> NDArray[Any]:
+    def read(self, *, force: bool = False, told: Callable[[int], object] = lambda rows: None) -> NDArray[Any]:
         """The whole matrix.
 
         A plain .npy file of float32 or float64, without rows, columns or normalize, is mapped: read-only, no copy. Its
@@ -237,14 +237,16 @@ class VectorFile:
         ----------
         force : bool
             Read also what is larger than the machine's memory.
+        told : callable(int)
+            Called now and then with the number of rows read.
         """
         if not force:
             self.require_memory()
         is_whole = self.source.picked is None and self.rows in (slice(None), slice(0, None))
         mapped = self.source.mapped() if is_whole and not self.normalize else None
-        return self.gather() if mapped is None else mapped
+        return self.gather(told) if mapped is None else mapped
 
-    def gather(self) -> NDArray[Any]:
+    def gather(self, told: Callable[[int], object]) -> NDArray[Any]:
         """One array. It grows as rows arrive, from what the file could hold unpacked: headers may claim anything."""
         n, d = self.shape
         plausible = file_size(self.path) // (d * self.stored_dtype.itemsize)
@@ -256,6 +258,7 @@ class VectorFile:
                 rows.resize((min(n, max(after, plausible, 2 * len(rows))), d), refcheck=False)
             rows[filled:after] = block
             filled = after
+            told(filled)
         return rows
 
     def require_memory(self) -> None:
