@@ -48,8 +48,8 @@ def open_bar(total: int, description: str) -> Any:
         from tqdm.auto import tqdm
     except ImportError:
         return None
-    # a terminal that does not know its width gets 80 columns, not an empty bar
-    return tqdm(total=total, desc=description, ncols=shutil.get_terminal_size().columns)
+    columns, rows = shutil.get_terminal_size()  # 80 by 24 for a terminal that does not know, where tqdm shows nothing
+    return tqdm(total=total, desc=description, ncols=columns, nrows=rows)
 
 
 def told(record: Record) -> str:
