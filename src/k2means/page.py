@@ -601,7 +601,7 @@ def _as_they_are(paths: list[Path], room: int) -> tuple[_Sheets, list[int], list
     if len(used) + len(broken) < len(paths):
         warnings.warn(
             f"{len(paths) - len(used) - len(broken)} pictures are left out of the page: without Pillow only small ones "
-            f"(PNG, JPEG, GIF or WebP, at most {SMALL_FILE // 1024} kB each) are shown (pip install 'k2means[report]')",
+            f"(PNG, JPEG, GIF or WebP, at most {SMALL_FILE // 1024} kB each) are shown (pip install 'k2means[plot]')",
             RuntimeWarning,
             stacklevel=2,
         )

@@ -117,7 +117,9 @@ class ArrowTable(Table):
 def open_table(request: Request) -> Source:
     """A column of lists, or else the columns of numbers."""
     table = ParquetTable(request.path) if request.format == "parquet" else ArrowTable(request.path)
-    path, names, dataset = request.path, list(table.schema.names), request.dataset
+    path, dataset = request.path, request.dataset
+    with told_by(path, "pyarrow"):  # names that are not UTF-8
+        names = list(table.schema.names)
     if len(set(names)) < len(names):
         raise FileError(f"{path}: several columns have the same name; there are {listed(names)}")
     lists = [name for name in names if is_list(table.schema.field(name).type)]
@@ -261,7 +263,10 @@ HDF5_CACHE = 2**26  # chunks that two blocks share are unpacked once
 
 
 class Hdf5Rows(Source):
-    """A dataset of two axes."""
+    """A dataset of two axes.
+
+    libhdf5 reads object headers before we can: of a file damaged there it may ask for much memory.
+    """
 
     def __init__(self, request: Request) -> None:
         super().__init__(request)
