@@ -361,7 +361,7 @@ def test_without_pillow_small_pictures_are_taken_as_they_are(few, pictures, monk
 def test_without_pillow_large_pictures_are_left_out_with_a_warning(few, pictures, monkeypatch):
     images = pictures(len(few.names), side=200)
     monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.warns(RuntimeWarning, match=r"Pillow.*k2means\[report\]"):
+    with pytest.warns(RuntimeWarning, match=r"Pillow.*k2means\[plot\]"):
         text = render(replace(few, images=images))
     assert "data:image/png" not in text
     assert "0 pictures are shown" in text
