@@ -189,6 +189,7 @@ _CALTECH = (
 )
 _TINY = "The first 10000 images of CIFAR-10, a subset of the 80 million tiny images, which were withdrawn in 2020."
 _GIST = "GIST by our own function of the first 10000 images of CIFAR-10; the 80 million tiny images were withdrawn."
+_COVTYPE01 = "covtype with every column scaled to [0, 1]: what the paper's covtype seems to be (see the remarks)."
 _MNIST50 = f"Projected by our own Gaussian matrix (seed {MNIST50_SEED}); the paper's is not published."
 
 DATASETS: dict[str, Dataset] = {
@@ -197,6 +198,7 @@ DATASETS: dict[str, Dataset] = {
         Dataset("cifar", "cifar", 50000, 3072),
         Dataset("cnncaltech*", "cnnvoc", 9144, 4096, True, _CALTECH),
         Dataset("covtype", "covtype", 150000, 54),
+        Dataset("covtype01", "", 150000, 54, False, _COVTYPE01),
         Dataset("mnist", "mnist", 60000, 784),
         Dataset("mnist50", "mnist50", 60000, 50, False, _MNIST50),
         Dataset("tiny10k*", "tiny10k", 10000, 3072, True, _TINY),
@@ -217,7 +219,13 @@ UNPUBLISHED = {
 }
 
 # What a dataset is made of, if not of the source with its own name.
-MADE_OF = {"cnncaltech*": "cnncaltech", "mnist50": "mnist", "tiny10k*": "cifar", "tinygist10k*": "cifar"}
+MADE_OF = {
+    "cnncaltech*": "cnncaltech",
+    "covtype01": "covtype",
+    "mnist50": "mnist",
+    "tiny10k*": "cifar",
+    "tinygist10k*": "cifar",
+}
 
 
 def load(name: str, *, progress: bool = True) -> NDArray[np.float32]:
@@ -256,6 +264,10 @@ def _make(name: str, progress: bool) -> Array:
         return x * np.float32(0.25)
     if name == "mnist50":
         return project(x)
+    if name == "covtype01":
+        x = x[: DATASETS[name].n].astype(np.float64)
+        low, high = x.min(axis=0), x.max(axis=0)
+        return (x - low) / np.where(high > low, high - low, 1.0)
     return x[: DATASETS[name].n]  # covtype and tiny10k* are the first rows
 
 

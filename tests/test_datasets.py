@@ -195,7 +195,7 @@ def assert_is(found, x):
 
 def test_the_nine_of_the_paper_are_there_each_by_itself_or_by_a_stand_in():
     papers = {"cifar", "cnnvoc", "covtype", "mnist", "mnist50", "tiny10k", "tinygist10k", "usps", "yale"}
-    assert {data.paper for data in DATASETS.values()} == papers
+    assert {data.paper for data in DATASETS.values()} - {""} == papers
     assert all(key == data.name for key, data in DATASETS.items())
 
 
@@ -204,9 +204,9 @@ def test_stand_ins_have_a_star_and_a_note_and_the_others_do_not(data):
     assert data.stand_in == data.name.endswith("*")
     if data.stand_in:
         assert data.note
-    elif data.name != "mnist50":  # its projection is our own, which it says
+    elif data.name not in ("mnist50", "covtype01"):  # these say what they are
         assert not data.note
-    assert data.stand_in or data.name == data.paper
+    assert data.stand_in or data.paper in (data.name, "")
 
 
 def test_an_unknown_name_lists_the_known_ones():
@@ -296,6 +296,11 @@ def test_covtype_and_tiny10k_are_first_rows_and_cnncaltech_is_scaled(place, monk
     monkeypatch.setitem(DATASETS, "covtype", replace(DATASETS["covtype"], n=4))
     monkeypatch.setitem(DATASETS, "tiny10k*", replace(DATASETS["tiny10k*"], n=3))
     assert_is(get("covtype"), FORMATS["covtype"][1][:4])
+    monkeypatch.setitem(DATASETS, "covtype01", replace(DATASETS["covtype01"], n=4))
+    scaled = get("covtype01")  # of the four rows alone
+    assert (scaled.min(axis=0) == 0).all()
+    assert (scaled.max(axis=0) == 1).all()
+    np.testing.assert_array_equal(np.argsort(scaled, axis=0), np.argsort(FORMATS["covtype"][1][:4], axis=0))
     assert_is(get("tiny10k*"), FORMATS["cifar"][1][:3])
     x = pixels(3, 5)
     np.savez(place.data / "cnncaltech.npz", X=x, scale=np.float32(0.25))
