@@ -267,7 +267,7 @@ def _make(name: str, progress: bool) -> Array:
     if name == "covtype01":
         x = x[: DATASETS[name].n].astype(np.float64)
         low, high = x.min(axis=0), x.max(axis=0)
-        return (x - low) / np.where(high > low, high - low, 1.0)
+        return np.asarray((x - low) / np.where(high > low, high - low, 1.0))
     return x[: DATASETS[name].n]  # covtype and tiny10k* are the first rows
 
 
