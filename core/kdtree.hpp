@@ -1,8 +1,9 @@
 // Randomised kd-trees over the centers, searched together within a budget of checks (AKM: Philbin et al. 2007).
 //
 // As in the authors' code: a node is cut at the mean of a column drawn from the five of highest variance, both taken
-// from its first 128 points; a leaf has at most 14 points; all trees share one queue of the branches not taken, the
-// most promising first. Unlike there, the budget holds also while the trees are first descended.
+// from 128 of its points; a leaf has at most 14 points; all trees share one queue of the branches not taken, the
+// most promising first. Unlike there, the budget holds also while the trees are first descended, and each tree
+// shuffles its points.
 #pragma once
 
 #include <algorithm>
@@ -97,6 +98,8 @@ class KdForest {
     const auto count = static_cast<std::uint32_t>(points_.n);
     tree.order.resize(count);
     for (std::uint32_t j = 0; j < count; ++j) tree.order[j] = static_cast<Label>(j);
+    // Shuffled, or a small budget would always be spent on the lowest indices of a leaf.
+    for (std::uint32_t j = count; j > 1; --j) std::swap(tree.order[j - 1], tree.order[random.below(j)]);
     tree.nodes.assign(1, {T(0), kIsLeaf, 0, count});
     std::vector<double> mean(points_.d), variance(points_.d);
     for (std::size_t at = 0; at < tree.nodes.size(); ++at) {  // children are appended, so they have their turn

@@ -124,9 +124,10 @@ def test_any_flipped_bit_is_detected(saved):
     x, directory, path = saved
     whole = bytearray(path.read_bytes())
     rng = np.random.default_rng(0)
-    for at in [*range(checkpoint.HEADER.size), *rng.integers(len(whole), size=60)]:
+    header = [(at, bit) for at in range(checkpoint.HEADER.size) for bit in range(8)]
+    for at, bit in header + [(int(rng.integers(len(whole))), int(rng.integers(8))) for _ in range(60)]:
         damaged = whole.copy()
-        damaged[at] ^= 1 << int(rng.integers(8))
+        damaged[at] ^= 1 << bit
         path.write_bytes(damaged)
         refused(x, directory, "damaged|not a checkpoint|format|cut off or grown")
 
@@ -178,13 +179,13 @@ def test_it_saves_as_often_as_asked_and_leaves_no_other_file(tmp_path, monkeypat
     monkeypatch.setattr(checkpoint, "write", lambda path, identity, state, trace: written.append(len(trace)))
     model = K2Means(30, random_state=0, tol=0, max_iter=9)
     model._fit(x, None, keeper=Keeper(tmp_path, Every(iterations=4)))
-    assert written == [0, 4, 8]
+    assert written == [0, 4, 8, 9]  # and the end, which is not convergence
     written.clear()
     model._fit(x, None, keeper=Keeper(tmp_path, Every(seconds=1e-9)))
     assert written == list(range(10))
     written.clear()
     model._fit(x, None, keeper=Keeper(tmp_path, Every(iterations=100), ending=lambda: True))
-    assert written == list(range(10))
+    assert written[:10] == list(range(10))
     monkeypatch.undo()
     model._fit(x, None, keeper=Keeper(tmp_path, Every(iterations=1)))
     assert os.listdir(tmp_path) == [checkpoint.NAME]
@@ -267,7 +268,7 @@ def test_killed_at_random_moments_it_ends_with_the_same_bits(tmp_path):
         process.communicate()
         kills += process.returncode == -9
         for name in os.listdir(tmp_path):  # a kill may leave a part, never a broken checkpoint
-            assert re.fullmatch(rf"{checkpoint.NAME}|\.{checkpoint.NAME}\.\d+\.part", name)
+            assert re.fullmatch(rf"{checkpoint.NAME}|\.{checkpoint.NAME}\.\w+\.part", name)
     assert kills > 0
     model._fit(x, None, keeper=Keeper(tmp_path, Every(iterations=1), resume=True))
     assert bits(model) == whole

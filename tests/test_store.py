@@ -114,7 +114,7 @@ def test_a_failed_write_leaves_what_was_there(tmp_path, fitted, place, monkeypat
 
 
 def test_there_is_no_directory_to_write_to(tmp_path, fitted):
-    with pytest.raises(FileNotFoundError, match="there is no directory"):
+    with pytest.raises(NotADirectoryError, match="there is no directory"):
         k2means.save(fitted, tmp_path / "not" / "m.npz")
 
 

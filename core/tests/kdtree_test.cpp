@@ -54,6 +54,16 @@ TEST(a_search_meets_as_many_different_points_as_it_may) {
   }
 }
 
+TEST(a_small_budget_has_no_favourites) {
+  const auto points = data::blobs<float>(200, 6, 20, 1), queries = data::blobs<float>(2000, 6, 20, 2);
+  Forest<float> forest(points, 8);
+  int low = 0, all = 0;
+  for (std::size_t i = 0; i < queries.n; ++i) {
+    for (const Label j : forest.met(queries[i], 3)) low += j < 100, ++all;
+  }
+  CHECK(all == 6000 && low > 2000 && low < 4000);  // about half; in the order of their indices it would be nine tenths
+}
+
 // Of 300 points, how often is the nearest met within so many checks?
 template <class T>
 int hits(const Matrix<T>& points, const Matrix<T>& queries, std::size_t checks) {

@@ -69,24 +69,30 @@ class Keeper:
         self.seconds = 0.0  # spent on saving
         self._identity: dict[str, Any] = {}
         self._last = time.monotonic()
+        self._written = -1  # iterations of the last checkpoint
 
     def open(self, data: Data, settings: Mapping[str, Any]) -> None:
         """Before the run: what it is, so that a checkpoint of another is not taken for its own."""
         self._identity = {**settings, "shape": list(data.rows.shape), "dtype": str(data.rows.dtype)}
         self._identity["data"] = fingerprint(data)
         self.saved = read(self.path, self._identity) if self.resume and self.path.exists() else None
+        for left in self.path.parent.glob(f".{NAME}.*.part"):  # by a run that was killed while it wrote
+            left.unlink(missing_ok=True)
 
-    def save(self, engine: Engine, start: Start, trace: Sequence[Record]) -> None:
-        """Called by the loop before the first iteration and after every one."""
+    def save(self, engine: Engine, start: Start, trace: Sequence[Record], *, last: bool = False) -> None:
+        """Called by the loop before the first iteration and after every one; `last`: due or not."""
         begin = time.monotonic()
-        if trace and not self.every.due(len(trace), begin - self._last) and not self.ending():
+        if trace and not (last or self.ending() or self.every.due(len(trace), begin - self._last)):
+            return
+        if last and len(trace) == self._written:
             return
         if self.saved is not None and len(trace) == len(self.saved.trace):
             return  # this is where it was found
         state = Start(engine.centers(), engine.labels(), start.ops) if trace else start
         try:
             write(self.path, self._identity, state, trace)
-        except OSError as error:  # the fit is worth more than its checkpoint
+            self._written = len(trace)
+        except (OSError, MemoryError) as error:  # the fit is worth more than its checkpoint
             warnings.warn(f"no checkpoint at iteration {len(trace)}: {error}", RuntimeWarning, stacklevel=2)
         self._last = time.monotonic()
         self.seconds += self._last - begin
@@ -133,6 +139,8 @@ def read(path: Path, identity: Mapping[str, Any]) -> Saved:
         _, version, length, digest = HEADER.unpack(head)
         if version > FORMAT:
             raise CheckpointError(f"{path} has format {version}; this k2means reads formats up to {FORMAT}")
+        if version != FORMAT:
+            raise CheckpointError(f"{path} is damaged: there is no format {version}")
         held = os.fstat(file.fileno()).st_size - HEADER.size
         if held != length:
             raise CheckpointError(f"{path} is cut off or grown: {held} bytes after the header, {length} were written")

@@ -268,6 +268,8 @@ def solve(
             before=() if saved is None else saved.trace,
             save=None if keeper is None else lambda trace: keeper.save(engine, start, trace),
         )
+        if keeper is not None and trace[-1].shift > stop.tol:  # not converged: more iterations may be wanted later
+            keeper.save(engine, start, trace, last=True)
         phase("polish")
         last = engine.settle()[2] if finish == "settle" else (0, 0, 0, 0.0)
         labels, moved_centers = engine.labels(), engine.centers()

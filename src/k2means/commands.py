@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 import time
 import warnings
@@ -20,12 +21,12 @@ from . import __version__
 from .checkpoint import CheckpointError, Every, Keeper
 from .cluster import resolve_threads
 from .estimator import K2Means
-from .files import check_new, replace_file
+from .files import check_new, check_not_input, replace_file
 from .initialize import NAMED
 from .interrupt import Interruption
-from .memory import machine_memory
+from .memory import free_memory
 from .progress import Display, both
-from .store import ModelError, about, load, save
+from .store import ModelError, about, check_target, is_model, load, save
 from .vectors import FileError, VectorFile, open_vectors, write_vectors
 
 # Documented in docs/command-line.md.
@@ -49,6 +50,8 @@ def told() -> Iterator[None]:
     """What goes wrong with files and memory becomes a line and an exit code; all else is a defect and shows itself."""
     try:
         yield
+    except BrokenPipeError:
+        raise
     except (FileError, ModelError, FileNotFoundError, IsADirectoryError) as error:
         raise Failure(str(error), UNREADABLE) from error
     except CheckpointError as error:
@@ -68,17 +71,12 @@ def run(argv: Sequence[str] | None) -> int:
         # click returns what a command returns, or the code of ctx.exit()
         code = k2means.main(list(argv) if argv is not None else None, prog_name="k2means", standalone_mode=False)
         return int(code or 0)
-    except click.exceptions.Abort:
+    except click.exceptions.Abort:  # what click makes of KeyboardInterrupt
+        click.echo("interrupted; nothing more was written", err=True)
         return INTERRUPTED
     except click.ClickException as error:
         error.show()
         return error.code if isinstance(error, Failure) else error.exit_code
-    except KeyboardInterrupt:
-        click.echo("interrupted; nothing was written", err=True)
-        return INTERRUPTED
-    except BrokenPipeError:  # the reader of stdout has seen enough
-        sys.stderr.close()
-        return 0
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -181,10 +179,9 @@ def fit(vectors: Path, k: int, out: Path | None, overwrite: bool, as_json: bool,
     Ctrl-C ends after the iteration at hand and writes what was reached; a second one stops at once.
     """
     out = Path(f"{vectors.name.split('.')[0]}.k2means.npz") if out is None else out
-    page = out.with_name(f"{out.name}.html") if options["report"] else None
     with told():
-        for path in (out, page) if page else (out,):
-            check_new(path, overwrite=overwrite)
+        page = out.with_name(f"{out.name}.html") if options["report"] else None
+        check_outputs(out, page, vectors, options, overwrite)
         source = open_vectors(vectors, **{name: options[name] for name in ("dataset", "rows", "columns", "normalize")})
         model = K2Means(
             k,
@@ -197,7 +194,9 @@ def fit(vectors: Path, k: int, out: Path | None, overwrite: bool, as_json: bool,
             n_threads=options["threads"],
         )
         display = Display(quiet=options["quiet"])
-        say_size(display, source, model)
+        check_size(display, source, model, force=options["force"])
+        if page is not None:
+            examples(options, source.shape[0])
         summary = fit_and_save(model, source, out, page, display, {**options, "overwrite": overwrite})
     if as_json:
         click.echo(json.dumps(summary))
@@ -215,11 +214,11 @@ def fit_and_save(
     options: dict[str, Any],
 ) -> dict[str, Any]:
     begin = time.perf_counter()
-    hint = "--resume goes on from the checkpoint" if options["checkpoint"] else f"--init {out} starts from the result"
+    hint = "--resume --overwrite goes on" if options["checkpoint"] else f"--init {out} starts from the result"
     stopping = Interruption(lambda: display.say(f"ending after this iteration, {hint}; Ctrl-C again stops at once"))
     keeper = keeper_of(options["checkpoint"], options["every"], options["resume"], lambda: stopping.asked)
     with display, stopping, warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_, **__: display.say(f"warning: {message}")
+        warnings.showwarning = lambda message, *_, **__: display.say(f"warning: {message}", always=True)
         display.phase("read", source.shape[0])
         x = source.read(force=options["force"], told=display.count)
         display.phase("look", 1)
@@ -235,10 +234,15 @@ def fit_and_save(
         display.phase("write", 1)
         written = {"vectors": str(source.path), **{n: options[n] for n in ("dataset", "rows", "columns", "normalize")}}
         save(model, out, overwrite=options["overwrite"], about=written)
-        if keeper is not None and not stopping.asked:
+        if keeper is not None and model._converged:
             keeper.remove()
+        elif keeper is not None:
+            display.say(
+                f"not converged; {keeper.path} is kept: {hint}, with more --max-iter or --max-time if these ended it"
+            )
         if page is not None:
             write_report(x, model, page, options)
+    cut_short = stopping.asked and not model._converged and model.n_iter_ < model.max_iter
     summary = {
         "model": str(out),
         "n": len(x),
@@ -249,7 +253,8 @@ def fit_and_save(
         "seconds": round(time.perf_counter() - begin, 3),
         "phases": display.seconds,
         "checkpoint_seconds": None if keeper is None else round(keeper.seconds, 3),
-        "interrupted": stopping.asked,
+        "converged": model._converged,
+        "interrupted": cut_short,
     }
     display.say(
         f"energy {model.inertia_:.9g} after {model.n_iter_} iterations, {summary['seconds']:.3g} s: {out}"
@@ -273,10 +278,7 @@ def init_of(text: str) -> Any:
     path = Path(text)
     if not path.exists():
         raise click.BadParameter(f"{text!r} is neither one of {', '.join(NAMED)} nor a file", param_hint="--init")
-    try:
-        return load(path).cluster_centers_
-    except ModelError:
-        return np.array(open_vectors(path).read())
+    return load(path).cluster_centers_ if path.is_dir() or is_model(path) else np.array(open_vectors(path).read())
 
 
 def keeper_of(directory: Path | None, every: Every, resume: bool, ending: Callable[[], bool]) -> Keeper | None:
@@ -284,6 +286,8 @@ def keeper_of(directory: Path | None, every: Every, resume: bool, ending: Callab
         if resume:
             raise click.UsageError("--resume needs --checkpoint DIR")
         return None
+    if resume and not directory.is_dir():
+        raise CheckpointError(f"there is no directory {str(directory)!r} to resume from")
     directory.mkdir(parents=True, exist_ok=True)
     keeper = Keeper(directory, every, resume=resume, ending=ending)
     if keeper.path.exists() and not resume:
@@ -291,11 +295,28 @@ def keeper_of(directory: Path | None, every: Every, resume: bool, ending: Callab
     return keeper
 
 
-def say_size(display: Display, source: VectorFile, model: K2Means) -> None:
-    (n, d), has = source.shape, machine_memory()
+def check_outputs(out: Path, page: Path | None, vectors: Path, options: dict[str, Any], overwrite: bool) -> None:
+    """All that could keep the result from being written, before the work."""
+    check_target(out, overwrite=overwrite)
+    init = Path(options["init"]) if options["init"] not in NAMED and Path(options["init"]).exists() else None
+    check_not_input(out, vectors, options["names"])
+    if init is not None and not is_model(init):
+        check_not_input(out, init)
+    if page is not None:
+        check_new(page, overwrite=overwrite)
+    if options["checkpoint"] is not None and options["checkpoint"].resolve() == out.resolve():
+        raise FileExistsError(f"{out} cannot be the model and the directory of the checkpoint")
+
+
+def check_size(display: Display, source: VectorFile, model: K2Means, *, force: bool) -> None:
+    """Say what it needs of the memory there is, and refuse what cannot fit."""
+    (n, d), has = source.shape, free_memory()
     needed = n * d * np.dtype(source.dtype).itemsize + model._method().memory(n, d, model.n_clusters)
-    room = "" if has is None else f" of {size_text(has)}"
-    display.say(f"{source.path}: {n} rows of {d}, {source.stored_dtype}; needs {size_text(needed)}{room} of memory")
+    room = "" if has is None else f" of {size_text(has)} free"
+    size = f"{source.path}: {n} rows of {d}, {source.stored_dtype}; needs {size_text(needed)}{room} memory"
+    if has is not None and needed > has and not force:
+        raise MemoryError(f"{size}. Take fewer rows (--rows) or columns (--columns), or insist with --force")
+    display.say(size)
 
 
 def size_text(count: float) -> str:
@@ -318,8 +339,11 @@ def predict(model: Path, vectors: Path, out: Path | None, overwrite: bool, threa
     with told():
         if out is not None:
             check_new(out, overwrite=overwrite)
-        fitted = load(model).set_params(n_threads=threads)
-        source = open_vectors(vectors, **options)
+            check_not_input(out, model, vectors)
+        fitted, written = load(model).set_params(n_threads=threads), about(model).get("about", {})
+        for name in ("columns", "normalize"):  # as it was fitted, unless said otherwise
+            options[name] = options[name] or written.get(name)
+        source = open_vectors(vectors, **{**options, "normalize": bool(options["normalize"])})
         if source.shape[1] != fitted.n_features_in_:
             raise FileError(f"{vectors} has {source.shape[1]} columns, {model} was fitted on {fitted.n_features_in_}")
         labels = (fitted.predict(block) for block in source.blocks())
@@ -327,8 +351,11 @@ def predict(model: Path, vectors: Path, out: Path | None, overwrite: bool, threa
             with replace_file(out) as file:
                 np.save(file, np.concatenate([*labels]))
             return
-        for part in labels:
-            click.echo("\n".join(map(str, part.tolist())))
+        try:
+            for part in labels:
+                click.echo("\n".join(map(str, part.tolist())))
+        except BrokenPipeError:  # the reader has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @k2means.command()
@@ -338,20 +365,12 @@ def predict(model: Path, vectors: Path, out: Path | None, overwrite: bool, threa
 def inspect(path: Path, as_json: bool, **options: Any) -> None:
     """What is in a MODEL or a file of VECTORS."""
     with told():
-        found = inspect_model(path) if is_model(path) else inspect_vectors(path, options)
+        found = inspect_model(path) if path.is_dir() or is_model(path) else inspect_vectors(path, options)
     if as_json:
         click.echo(json.dumps(found))
     else:
         for name, value in found.items():
             click.echo(f"{name:<12} {value}")
-
-
-def is_model(path: Path) -> bool:
-    try:
-        about(path)
-    except (ModelError, OSError):
-        return path.is_dir()
-    return True
 
 
 def inspect_model(path: Path) -> dict[str, Any]:
@@ -421,14 +440,20 @@ def report(model: Path, vectors: Path | None, out: Path | None, overwrite: bool,
     click.echo(out)
 
 
-def write_report(x: Any, model: K2Means, path: Path, options: dict[str, Any]) -> None:
-    from .page import summarize, write_page
-
+def examples(options: dict[str, Any], n: int) -> tuple[list[str] | None, list[Path] | None]:
+    """The names and pictures of the rows, one for each."""
     names = options["names"].read_text(encoding="utf-8").splitlines() if options["names"] else None
     images = sorted(p for p in options["images"].iterdir() if p.is_file()) if options["images"] else None
     for what, given in (("--names", names), ("--images", images)):
-        if given is not None and len(given) != len(x):
-            raise FileError(f"{what} has {len(given)} entries, there are {len(x)} rows: one for each is needed")
+        if given is not None and len(given) != n:
+            raise FileError(f"{what} has {len(given)} entries, there are {n} rows: one for each is needed")
+    return names, images
+
+
+def write_report(x: Any, model: K2Means, path: Path, options: dict[str, Any]) -> None:
+    from .page import summarize, write_page
+
+    names, images = examples(options, len(x))
     summary = summarize(x, model.cluster_centers_, model.labels_, model.trace_)
     parameters = {name: str(value) for name, value in model.get_params().items() if np.ndim(value) == 0}
     about_it = {"energy": f"{model.inertia_:.9g}", "iterations": str(model.n_iter_), "k2means": __version__}
@@ -477,7 +502,8 @@ def run_demo(picture: Path, quick: bool) -> None:
 
     if not picture.parent.is_dir():
         raise click.BadParameter(f"there is no directory {str(picture.parent)!r}", param_hint="--out")
-    threads = resolve_threads(None)
+    with told():
+        threads = resolve_threads(None)
     click.echo(f"K2Means and scikit-learn's KMeans, {threads} thread{'s' if threads > 1 else ''}, float32\n")
     click.echo(demo.HEADER)
     outcomes = []

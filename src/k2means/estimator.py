@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 import warnings
 from collections.abc import Callable
@@ -80,8 +81,8 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         extreme size). X is restored at the end, but for rounding.
 
     keep_partial : bool, default=False
-        True: Ctrl-C during `fit` lets the iteration at hand end, finishes the fit from there and raises
-        KeyboardInterrupt only then, so nothing is lost; a second Ctrl-C stops at once.
+        True: Ctrl-C (or SIGTERM) during `fit` lets the iteration at hand end, finishes the fit from there and raises
+        KeyboardInterrupt only then, so nothing is lost; a second one stops at once.
 
     Attributes
     ----------
@@ -180,6 +181,8 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         method = self._method()
         stop = Stop(max_iter=self.max_iter, tol=self.tol, seconds=seconds)
         runs = self._runs(init)
+        if keeper is not None and runs > 1:
+            raise ValueError(f"a checkpoint is of one run, n_init={runs}")
         threads = resolve_threads(self.n_threads)
         seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=runs)
         if not force:
@@ -191,7 +194,7 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         for run, seed in enumerate(seeds, start=1):
             data = prepare(rows, weights, threads, copy=copy)  # in place, it is undone by `solve`
             if keeper is not None:
-                keeper.open(data, {"k": k, "method": str(method), "init": str(self.init), "seed": int(seed)})
+                keeper.open(data, self._identity(k, method, int(seed)))
             result = solve(
                 data,
                 k,
@@ -221,6 +224,19 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
             return NAMED[init]
         return init if isinstance(init, (GDI, PlusPlus, Random, Given)) else Given(init)
 
+    def _identity(self, k: int, method: Method, seed: int) -> dict[str, Any]:
+        """What two runs must share for one to go on from the other."""
+        from . import __version__
+
+        shown = str(self.init)
+        if callable(self.init) and not isinstance(self.init, (GDI, PlusPlus, Random)):
+            shown = "a function"  # which one, cannot be told
+        elif not isinstance(self.init, (str, GDI, PlusPlus, Random)):
+            given = np.asarray(self.init)
+            shown = f"centers {hashlib.sha256(given.tobytes()).hexdigest()[:16]} {given.shape} {given.dtype}"
+        width = method.width(k) if isinstance(method, K2) else None
+        return {"k": k, "method": str(method), "k_n": width, "init": shown, "seed": seed, "k2means": __version__}
+
     def _method(self) -> Method:
         methods: dict[str, Method] = {
             "auto": K2(self.n_neighbors, bounds=AUTO_BOUNDS),
@@ -249,6 +265,7 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         self.inertia_: float = result.energy
         self.n_iter_: int = result.n_iter
         self.trace_: tuple[Record, ...] = tuple(result.trace)
+        self._converged = result.converged
         self.ops_: Ops = result.ops
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int32]:

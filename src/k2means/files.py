@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -10,17 +12,31 @@ from typing import BinaryIO
 
 
 def check_new(path: Path, *, overwrite: bool) -> None:
-    """Refuse to write over what is there, before any work."""
+    """Refuse what cannot be written, or is there, before any work."""
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"there is no directory {str(path.parent)!r} to write {path.name!r} to")
+        raise NotADirectoryError(f"there is no directory {str(path.parent)!r} to write {path.name!r} to")
     if not overwrite and (path.exists() or path.is_symlink()):
         raise FileExistsError(f"{str(path)!r} exists; it is not written over unless you ask for it (overwrite)")
+    with tempfile.TemporaryFile(dir=path.parent):  # an OSError tells why not
+        pass
+
+
+def check_not_input(path: Path, *inputs: Path | None) -> None:
+    """Never write over what is read."""
+    for given in inputs:
+        if given is not None and path.exists() and path.samefile(given):
+            raise FileExistsError(f"{str(path)!r} is the input {str(given)!r}; it is never written over")
+
+
+def temporary(path: Path, ending: str = "part") -> Path:
+    """A name beside it that nobody else has, not even after a crash or on another machine."""
+    return path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.{ending}")
 
 
 @contextmanager
 def replace_file(path: Path) -> Iterator[BinaryIO]:
     """A file that appears under its name only when it is complete and on disk. What was there stays until then."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    partial = temporary(path)
     try:
         with partial.open("wb") as file:
             yield file

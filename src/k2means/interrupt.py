@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
@@ -24,7 +25,9 @@ class Interruption:
 
     def __enter__(self) -> Interruption:
         if threading.current_thread() is threading.main_thread():
-            self._before = {s: signal.signal(s, self._handle) for s in (signal.SIGINT, signal.SIGTERM)}
+            for number in (signal.SIGINT, signal.SIGTERM):
+                if signal.getsignal(number) is not signal.SIG_IGN:  # whoever ignores it, such as nohup, has reasons
+                    self._before[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -36,7 +39,8 @@ class Interruption:
         if self.asked:
             raise KeyboardInterrupt
         self.asked = True
-        self.notify()
+        with suppress(Exception):  # words that cannot be told must not cost the result
+            self.notify()
 
     def __call__(self, record: Record) -> bool:
         return self.asked

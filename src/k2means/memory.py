@@ -23,6 +23,17 @@ def machine_memory() -> int | None:
     return min(sizes, default=None)
 
 
+def free_memory() -> int | None:
+    """Bytes that can be had without swapping, as far as the system tells."""
+    has = machine_memory()
+    with suppress(OSError, ValueError, IndexError):
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                available = 1024 * int(line.split()[1])
+                return available if has is None else min(has, available)
+    return has
+
+
 def require_memory(x: NDArray[Any], k: int, method: Method, copies: int) -> None:
     """Refuse before any work what cannot fit: x as it is, copies of it, and what the method keeps."""
     n, d = x.shape

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from .loop import OnStep, Record
@@ -79,28 +81,43 @@ class Display:
     def __exit__(self, kind: object, *_: object) -> None:
         self._end(complete=kind is None)
 
-    def say(self, text: str) -> None:
-        if self.quiet:
+    def say(self, text: str, *, always: bool = False) -> None:
+        """A line. `always`: a warning, which also `quiet` does not keep back."""
+        if self.quiet and not always:
             return
-        if self._bar is not None:
-            self._bar.write(text, file=sys.stderr)
-        else:
-            print(text, file=sys.stderr, flush=True)
+        with self._unheard():
+            if self._bar is not None:
+                self._bar.write(text, file=sys.stderr)
+            else:
+                print(text, file=sys.stderr, flush=True)
+
+    @contextmanager
+    def _unheard(self) -> Iterator[None]:
+        """Nobody may be listening any more (a pipe that is closed): the fit goes on without words."""
+        try:
+            yield
+        except (OSError, ValueError):
+            self.quiet, self._live, self._bar = True, False, None
 
     def phase(self, name: str, total: int) -> None:
         """`name` begins, of so many steps; so what was before has ended."""
         self._end(complete=self._name != "iterate")
         self._name, self._total, self._begin = name, total, time.perf_counter()
-        self._bar = open_bar(total, f"{name:8}") if self._live else None
+        with self._unheard():
+            self._bar = open_bar(total, f"{name:8}") if self._live else None
+        if self._bar is None and name in ("seed", "polish"):
+            self.say(f"{name} …")
 
     def count(self, done: int) -> None:
-        if self._bar is not None:
-            self._bar.update(done - self._bar.n)
+        with self._unheard():
+            if self._bar is not None:
+                self._bar.update(done - self._bar.n)
 
     def on_record(self, record: Record) -> None:
         """What the loop calls after every iteration."""
         if self._bar is not None:
-            advance(self._bar, record)
+            with self._unheard():
+                advance(self._bar, record)
         elif time.perf_counter() - self._told >= self.interval or record.iteration == 1:
             left = (self._total - record.iteration) * record.seconds
             self.say(
@@ -115,5 +132,7 @@ class Display:
         if self._bar is not None:
             if complete:
                 self.count(self._total)
-            self._bar.close()
+            with self._unheard():
+                if self._bar is not None:
+                    self._bar.close()
         self._name, self._bar = "", None

@@ -7,6 +7,7 @@ import os
 import platform
 import shutil
 import zipfile
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .estimator import K2Means
-from .files import check_new, replace_file, sync_directory
+from .files import check_new, replace_file, sync_directory, temporary
 from .initialize import GDI, PlusPlus, Random
 from .loop import Ops, Record
 
@@ -48,7 +49,7 @@ def save(
     """
     check_is_fitted(model)
     target = Path(path)
-    check_new(target, overwrite=overwrite)
+    check_target(target, overwrite=overwrite)
     described, arrays = describe(model)
     described["about"] = about or {}
     if target.suffix == ".npz":
@@ -71,6 +72,13 @@ def load(path: str | os.PathLike[str]) -> K2Means:
         Fitted, with all that `fit` gave it.
     """
     described, arrays = read(Path(path))
+    try:
+        return rebuild(described, arrays)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ModelError(f"{str(path)!r} is damaged: its {DESCRIPTION} lacks or misnames something: {error}") from error
+
+
+def rebuild(described: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> K2Means:
     parameters = described["parameters"]
     start = parameters["init"]
     if isinstance(start, dict):
@@ -84,6 +92,15 @@ def load(path: str | os.PathLike[str]) -> K2Means:
     if described["feature_names"] is not None:
         model.feature_names_in_ = np.array(described["feature_names"], dtype=object)
     return model
+
+
+def is_model(path: str | os.PathLike[str]) -> bool:
+    """Whether it is meant to be a model; it may still be damaged, or of a newer format."""
+    if Path(path).is_dir():
+        return (Path(path) / DESCRIPTION).is_file()
+    with suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
+        return DESCRIPTION in archive.namelist()
+    return False
 
 
 def about(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -148,8 +165,7 @@ def write_npz(file: BinaryIO, described: dict[str, Any], arrays: dict[str, NDArr
 
 
 def write_directory(target: Path, described: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-    partial = target.with_name(f".{target.name}.{os.getpid()}.part")
-    aside = target.with_name(f".{target.name}.{os.getpid()}.old")
+    partial, aside = temporary(target), temporary(target, "old")
     try:
         partial.mkdir()
         for name, array in arrays.items():
@@ -158,21 +174,30 @@ def write_directory(target: Path, described: dict[str, Any], arrays: dict[str, N
         with replace_file(partial / DESCRIPTION) as file:
             file.write(json.dumps(described, indent=1).encode())
         if target.exists() or target.is_symlink():
-            require_model(target)
             target.rename(aside)
         partial.rename(target)
         sync_directory(target.parent)
+    except BaseException:
+        if os.path.lexists(aside) and not os.path.lexists(target):  # between the two renames: as it was
+            aside.rename(target)
+        raise
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    if aside.is_dir():
-        shutil.rmtree(aside)
+    if aside.is_dir() and not aside.is_symlink():
+        shutil.rmtree(aside, ignore_errors=True)
     else:
         aside.unlink(missing_ok=True)
 
 
-def require_model(target: Path) -> None:
-    """Only a model is written over by a model: never a directory of other things."""
-    if target.is_dir() and any(target.iterdir()) and not (target / DESCRIPTION).is_file():
+def check_target(target: Path, *, overwrite: bool) -> None:
+    """Refuse before any work what `save` could not write, or what is no model that a model may replace."""
+    check_new(target, overwrite=overwrite)
+    if target.suffix == ".npz":
+        if target.is_dir():
+            raise FileExistsError(f"{str(target)!r} is a directory; a model with this suffix is one file")
+    elif target.exists() and not target.is_dir():
+        raise FileExistsError(f"{str(target)!r} is a file; without the suffix .npz a model is a directory")
+    elif target.is_dir() and any(target.iterdir()) and not is_model(target):
         raise FileExistsError(f"{str(target)!r} is a directory with other things than a model; it is not written over")
 
 
@@ -181,12 +206,12 @@ def read(path: Path, *, only_description: bool = False) -> tuple[dict[str, Any],
         raise FileNotFoundError(f"there is no model {str(path)!r}")
     try:
         described, arrays = (read_directory if path.is_dir() else read_npz)(path, only_description)
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
+        if not only_description:
+            check_arrays(path, described, arrays)
+    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, EOFError) as error:
         if isinstance(error, ModelError):
             raise
         raise ModelError(f"{str(path)!r} is not a model of k2means, or damaged: {error}") from error
-    if not only_description:
-        check_arrays(path, described, arrays)
     return described, arrays
 
 
