@@ -362,7 +362,8 @@ def _end_with(parent: Any) -> None:
     os._exit(1)
 
 
-def _work(cell: Cell, done: dict[str, Line], n_threads: int) -> None:
+def _work(cell: Cell, folder: Path, n_threads: int) -> None:
+    done = read_results(folder)  # only now: cells share runs, and another may have made them
     for line in run_cell(cell, done, n_threads):
         _queue.put((cell.plan, line))
 
@@ -385,8 +386,7 @@ def run_plan(cells: list[Cell], folder: Path, jobs: int, n_threads: int, quiet: 
     context = get_context("spawn")
     queue = context.SimpleQueue()
     with bar, ProcessPoolExecutor(jobs, mp_context=context, initializer=_start_worker, initargs=(queue,)) as pool:
-        known = [{key: done[key] for key in ("figure1", *(s.key for s in specs_of(c))) if key in done} for c in cells]
-        pending = {pool.submit(_work, c, lines, n_threads) for c, lines in zip(cells, known, strict=True)}
+        pending = {pool.submit(_work, c, folder, n_threads) for c in cells}
         try:
             while pending or not queue.empty():
                 finished, pending = wait(pending, timeout=0.2, return_when=FIRST_EXCEPTION)

@@ -442,7 +442,10 @@ def report(model: Path, vectors: Path | None, out: Path | None, overwrite: bool,
 
 def examples(options: dict[str, Any], n: int) -> tuple[list[str] | None, list[Path] | None]:
     """The names and pictures of the rows, one for each."""
-    names = options["names"].read_text(encoding="utf-8").splitlines() if options["names"] else None
+    try:
+        names = options["names"].read_text(encoding="utf-8").splitlines() if options["names"] else None
+    except UnicodeDecodeError as error:
+        raise FileError(f"{options['names']} is not text in UTF-8: byte {error.start} is not") from error
     images = sorted(p for p in options["images"].iterdir() if p.is_file()) if options["images"] else None
     for what, given in (("--names", names), ("--images", images)):
         if given is not None and len(given) != n:
