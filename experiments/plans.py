@@ -103,10 +103,13 @@ def cells(plan: str) -> list[Cell]:
         later = tiers[1] + tiers[2]  # here AKM takes most of the time and reaches least: it comes last
         parts = [_cells("speedup", later, ("exact", "k2")), _cells("init", later), _cells("speedup", later, ("akm",))]
         return [*small, *first, *cells("akm"), *(c for part in parts for c in part)]
+    if plan == "curves":  # their traces are what Figures 2 to 4 draw
+        drawn = _cells("speedup", ["mnist50", "mnist", "cnncaltech*", "cifar"])
+        return [c for c in drawn if c.k in (50, 200, 1000)]
     return _cells(plan, [d for d in SCOPES if d in (AKM_DATASETS if plan == "akm" else DATASETS)])
 
 
-PLANS = ("init", "speedup", "akm", "figure1", "complexity", "smoke", "all")
+PLANS = ("init", "speedup", "curves", "akm", "figure1", "complexity", "smoke", "all")
 AKM_DATASETS = ("usps", "tinygist10k*")  # where it is cheap to ask what AKM's missing rule costs it
 
 

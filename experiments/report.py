@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from statistics import mean
+from typing import TypeVar
 
 from . import tables
 from .datasets import DATASETS
@@ -30,6 +31,7 @@ from .tables import (
     Value,
 )
 
+SomeRow = TypeVar("SomeRow", Row, tables.InitRow)
 REMARKS = Path(__file__).parent / "remarks.md"
 GOAL_SPEEDUP = 0.9  # of the paper's
 GOAL_ENERGY = 1.0  # GDI's converged energy by that of k-means++
@@ -128,8 +130,13 @@ def summary(results: Results) -> list[Part]:
     ]
 
 
-def verdict(reached: bool) -> str:
-    return "reached" if reached else "**missed**"
+def verdict(ratio: float | None, goal: float = GOAL_SPEEDUP) -> str:
+    return "reached" if ratio is not None and ratio >= goal else "**missed**"
+
+
+def in_paper(rows: Sequence[SomeRow], column: str) -> list[SomeRow]:
+    """The rows that the paper has too: only they enter averages. All, where it has none (the smoke test)."""
+    return [r for r in rows if r.entries[column].paper.state != ABSENT] or list(rows)
 
 
 def speedup_bullets(level: float, main: list[Row], full: list[Row]) -> list[str]:
@@ -138,11 +145,15 @@ def speedup_bullets(level: float, main: list[Row], full: list[Row]) -> list[str]
     theirs, lost = tables.own_average(r.entries[K2] for r in main).paper, tables.tally(main, K2).paper_only
     if average.ratio is None:
         return [f"**k²-means at {percent(level)}**: no cell of the paper's has been run."]
+    other = tables.common_average(r.entries[K2] for r in full if r.dataset != "covtype")
+    rest = f"Over all k: {average_text(every)} ({every.ours_cells} cells), {verdict(every.ratio)}"
+    if other.ratio is not None:
+        rest += f"; without covtype, which seems to be other data, {average_text(other)}, {verdict(other.ratio)}"
     out = [
         f"**k²-means at {percent(level)}**, k = {ks_text(MAIN_KS)}: {average_text(average)}, on average over the "
         f"{average.ours_cells} cells where both reach the level. Goal: a ratio of at least {GOAL_SPEEDUP}, "
-        f"{verdict(average.ratio >= GOAL_SPEEDUP)}. Not in it: {len(lost)} cells that the paper reaches and we do not. "
-        f"Over all k: {average_text(every)} ({every.ours_cells} cells). "
+        f"{verdict(average.ratio)}. Not in it: {len(lost)} cells that the paper reaches and we do not. "
+        f"{rest}. "
         f"The paper's own average, over all its cells, is {theirs:.1f}."
     ]
     return out + charged_bullets(level, full)
@@ -150,6 +161,7 @@ def speedup_bullets(level: float, main: list[Row], full: list[Row]) -> list[str]
 
 def charged_bullets(level: float, rows: list[Row]) -> list[str]:
     """What k² gives with everything charged, and what a user gets."""
+    rows = in_paper(rows, K2)
 
     def both(title: str) -> tuple[float, float, int]:
         pairs = [(r.entries[K2].ours.number, r.entries[title].ours.number) for r in rows]
@@ -167,7 +179,7 @@ def charged_bullets(level: float, rows: list[Row]) -> list[str]:
 
 
 def gdi_bullets(results: Results) -> list[str]:
-    rows = tables.init_rows(results, by_k=False)
+    rows = in_paper(tables.init_rows(results, by_k=False), "avg_energy_gdi")
     energy = tables.own_average(r.entries["avg_energy_gdi"] for r in rows)
     same = tables.common_average(r.entries["avg_energy_gdi"] for r in rows)
     ops, every = (tables.own_average(r.entries[c] for r in rows) for c in ("ops_gdi", "ops_gdi_all"))
@@ -179,7 +191,7 @@ def gdi_bullets(results: Results) -> list[str]:
     ops_beside = f" (the paper {ops_same.paper:.3f})" if ops_same.paper else ""
     return [
         f"**GDI's converged energy**, relative to k-means++: {energy.ours:.4f} on average over {energy.ours_cells} "
-        f"datasets{beside}. Goal: at most {GOAL_ENERGY:.2f}, {verdict(energy.ours <= GOAL_ENERGY)}. "
+        f"datasets{beside}. Goal: at most {GOAL_ENERGY:.2f}, {verdict(-energy.ours, -GOAL_ENERGY)}. "
         f"Above k-means++: {listing(worse)}.",
         f"**GDI's operations**, relative to k-means++: {ops.ours:.3f} in the paper's count{ops_beside}, "
         f"{every.ours:.3f} with everything charged.",
@@ -270,8 +282,8 @@ def counting(results: Results) -> list[Part]:
   {SLACK:g}), with p = {", ".join(percent(level) for level in LEVELS)}. Lloyd++ itself reaches 0 % at the first
   iteration that is so close to its last.
 - **Speed-up.** For a seed: operations of Lloyd++ until it reaches the level, by those of the method, both with their
-  initialisation. A cell is the mean over seeds. If one seed does not reach the level, the cell is "-", as in the
-  paper.
+  initialisation. A cell is the mean over seeds. If one seed does not reach the level, the cell is "-"; how the
+  paper treats such a seed, it does not say.
 - **Seeds.** All methods of a seed start from the same generator; the same initialisation gives the same centers. The
   number of seeds stands in each row; the paper has 3, and 20 for the initialisations.
 - **Oracle.** k_n of k² and m of AKM are out of {{{ks_text(sorted(PARAMETERS))}}}, at most k. As in the paper, k_n
@@ -285,7 +297,8 @@ def counting(results: Results) -> list[Part]:
 - **Two counts of GDI.** An iteration of Projective Split on m rows does m inner products (the projection),
   m·log2(m)/d for the sort, m additions and m distances (the scan for the best cut). The numbers of the paper's own
   Table 4 are explained by the products and the sorts alone: this is the paper's count, used wherever ours stands
-  beside the paper's. "All charged" is the sum of all four.
+  beside the paper's, and in the column of k_n=auto. "All charged" is the sum of all four. In the paper's count ours
+  is about a tenth cheaper than the paper's own (Table 4), which favours k² a little.
 - **Exactness.** Elkan's energies are checked against Lloyd's at every iteration kept; a difference would stop the
   run.
 """
@@ -404,8 +417,9 @@ def init_table(title: str, names: list[str], rows: list[tuple[list[str], tables.
         cells = [init_text(row.entries[column], digits) for column in INIT_COLUMNS]
         out.append([*start, str(low) if low == high else f"{low} to {high}", *cells])
     averages = []
+    compared = in_paper([row for _, row in rows], "avg_energy_gdi")
     for column in INIT_COLUMNS:
-        entries = [row.entries[column] for _, row in rows]
+        entries = [row.entries[column] for row in compared]
         ours = tables.own_average(entries) if column == "ops_gdi_all" else tables.common_average(entries)
         averages.append("" if ours.ours is None else f"{ours.ours:.3f}")
         if ours.paper is not None and ours.ratio is not None:
@@ -430,8 +444,8 @@ def speedups(results: Results) -> list[Part]:
     text = (
         "Operations of Lloyd++ by those of the method until each reaches the level. Bold: the best of the paper's "
         'methods in the row, ours and the paper\'s. "-": a seed does not reach the level. "not run": not all the '
-        "runs behind the cell have been made. k²-means is in the paper's count of GDI; the last two columns are "
-        "ours alone."
+        "runs behind the cell have been made. k²-means and k_n=auto are in the paper's count of GDI; the last two "
+        "columns are ours alone. Averages are over the rows that the paper has."
     )
     main = [(5, 0.01), (6, 0.0)]
     supplement = [(8, 0.0), (9, 0.005), (10, 0.01), (11, 0.02)]
@@ -488,6 +502,7 @@ def speedup_table(title: str, rows: list[Row], minibatch: bool) -> Table:
 
 def average_rows(rows: list[Row], titles: list[str]) -> list[list[str]]:
     """As in the paper, over each method's own cells; then over the cells that both have."""
+    rows = in_paper(rows, K2)
     own, same = ["average, own cells", "", "", ""], ["average, same cells", "", "", ""]
     for title in titles:
         entries = [row.entries[title] for row in rows]

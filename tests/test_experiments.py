@@ -139,6 +139,15 @@ def test_a_difference_between_elkan_and_lloyd_is_an_error(smoke):
         runner.check_same_energies({**elkan, "n_iter": 99}, lloyd)
 
 
+def test_complexity_counts_the_distances_of_every_iteration(monkeypatch):
+    shapes = [replace(s, dataset="mixture-500", k=20) for s in complexity_specs()][:5]
+    monkeypatch.setattr(runner, "complexity_specs", lambda: shapes)
+    lines = {line["method"]: line for line in runner.run_cell(cells("complexity")[0], {}, 1)}
+    assert set(lines) == {"lloyd", "elkan", "minibatch", "akm", "k2"}
+    assert set(lines["lloyd"]["distances"]) == {500 * 20}
+    assert all(len(line["distances"]) == line["n_iter"] for line in lines.values())
+
+
 # ---- the oracle --------------------------------------------------------------------------------------------------
 
 
