@@ -8,7 +8,7 @@ import platform
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from multiprocessing import get_context, parent_process
 from pathlib import Path
@@ -240,7 +240,7 @@ def total(ops: dict[str, float]) -> float:
     return sum(ops.values())
 
 
-def run_cell(cell: Cell, done: dict[str, Line], n_threads: int, data: NDArray[Any] | None = None) -> Iterator[Line]:
+def run_cell(cell: Cell, done: dict[str, Line], n_threads: int) -> Iterator[Line]:
     """The lines of a cell that are not in `done`, as they are finished."""
     if cell.plan == "figure1":
         if "figure1" not in done:
@@ -252,7 +252,7 @@ def run_cell(cell: Cell, done: dict[str, Line], n_threads: int, data: NDArray[An
     todo = list(specs(cell))
     if all(s.key in done for s in todo):
         return
-    x = rows_of(cell.dataset) if data is None else data
+    x = rows_of(cell.dataset)
     inits = {(name, seed): Shared(init) for name, init in INITS.items() for seed in cell.seeds}
     lines: dict[str, Line] = {s.key: done[s.key] for s in todo if s.key in done}
 
@@ -270,7 +270,7 @@ def run_cell(cell: Cell, done: dict[str, Line], n_threads: int, data: NDArray[An
         if spec.method == "lloyd" and spec.init == "k-means++":
             references[spec.seed] = lines[spec.key]["energy"]
         elif spec.method == "elkan":
-            check_same_energies(lines[spec.key], lines[lloyd_of(spec).key])
+            check_same_energies(lines[spec.key], lines[replace(spec, method="lloyd").key])
     searched = [s for s in todo if s.stop.startswith("oracle")]
     for _, of_method in groupby(searched, key=lambda spec: spec.method):
         yield from search_parameter(list(of_method), references, lines, line_of)
@@ -290,10 +290,6 @@ def search_parameter(
             bests.add(lines[spec.key])
 
 
-def lloyd_of(spec: Spec) -> Spec:
-    return Spec(**{**spec.as_dict(), "method": "lloyd"})
-
-
 def check_same_energies(elkan: Line, lloyd: Line) -> None:
     """Elkan's is Lloyd's algorithm with fewer distances. If it were not, the table would be wrong."""
     energies = {i: e for i, e, _ in lloyd["trace"]}
@@ -311,9 +307,7 @@ def run_complexity(done: dict[str, Line], n_threads: int) -> Iterator[Line]:
 
 
 def rows_of(dataset: str) -> NDArray[Any]:
-    if dataset in DATASETS:
-        return load(dataset, progress=False)
-    return mixture(600, 8) if dataset == "smoke" else mixture(int(dataset.split("-")[1]), COMPLEXITY_D)
+    return load(dataset, progress=False) if dataset in DATASETS else mixture(*shape_of(dataset))
 
 
 def mixture(n: int, d: int, seed: int = 7) -> NDArray[np.float32]:

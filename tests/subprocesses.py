@@ -8,6 +8,14 @@ import sys
 import textwrap
 
 
+def start_python(*arguments, **options):
+    """An interpreter that is left to run, with the modules that this one finds."""
+    path = os.pathsep.join(p for p in sys.path if p)
+    return subprocess.Popen(
+        [sys.executable, *map(str, arguments)], env={**os.environ, "PYTHONPATH": path}, text=True, **options
+    )
+
+
 def run_script(script, *arguments, **environment):
     """The last line a script prints. Its exit must be clean; a hang becomes a TimeoutExpired."""
     done = subprocess.run(

@@ -5,13 +5,13 @@ import os
 import re
 import struct
 import subprocess
-import sys
 import textwrap
 import time
 
 import numpy as np
 import pytest
 from problems import blobs
+from subprocesses import start_python
 
 from k2means import GDI, K2Means, PlusPlus, checkpoint
 from k2means.checkpoint import CheckpointError, Every, Keeper
@@ -228,12 +228,8 @@ LIMITED = """
 """
 
 
-def run_python(script, *arguments, **options):
-    path = os.pathsep.join(p for p in sys.path if p)
-    command = [sys.executable, "-c", textwrap.dedent(script), *map(str, arguments)]
-    return subprocess.Popen(
-        command, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, text=True, **options
-    )
+def run_python(script, *arguments):
+    return start_python("-c", textwrap.dedent(script), *arguments, stdout=subprocess.PIPE)
 
 
 def test_a_limit_on_the_size_of_files_is_survived(tmp_path):

@@ -4,13 +4,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from problems import blobs
+from subprocesses import start_python
 
 import k2means
 from k2means import K2Means, cli, demo
@@ -67,11 +67,8 @@ def test_json_is_all_there_is_on_stdout(here, capsys):
 def test_a_terminal_gets_a_bar_for_every_phase(here):
     pty = pytest.importorskip("pty")
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "k2means.cli", "fit", "vectors.npy", "-k", "20", "-o", "m.npz"]
-    path = os.pathsep.join(p for p in sys.path if p)
-    with subprocess.Popen(
-        command, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, stderr=theirs
-    ) as run:
+    words = ("-m", "k2means.cli", "fit", "vectors.npy", "-k", 20, "-o", "m.npz")
+    with start_python(*words, stdout=subprocess.PIPE, stderr=theirs) as run:
         os.close(theirs)
         shown = b""
         while True:
@@ -84,7 +81,7 @@ def test_a_terminal_gets_a_bar_for_every_phase(here):
             shown += part
         out = run.communicate(timeout=60)[0]
     os.close(ours)
-    assert (run.returncode, out) == (0, b"m.npz\n")
+    assert (run.returncode, out) == (0, "m.npz\n")
     for phase in ("read", "look", "seed", "iterate", "polish", "write"):
         assert f"{phase:8}:".encode() in shown, phase
     assert b"energy" in shown
@@ -225,11 +222,7 @@ def slowly(self, record, elapsed):
 loop.Stop.reached = slowly
 sys.exit(cli.main(sys.argv[1:]))
 """
-    path = os.pathsep.join(p for p in sys.path if p)
-    command = [sys.executable, "-c", script, *map(str, words)]
-    return subprocess.Popen(
-        command, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    return start_python("-c", script, *words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 def wait_for(process, text):

@@ -1,11 +1,9 @@
 """The experiments: a run resumes where it was, pruning does not change the oracle's choice, the plans are complete."""
 
 import json
-import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import oracle
 import pytest
+from subprocesses import start_python
 
 from experiments import __main__ as command
 from experiments import figure1, runner
@@ -196,9 +195,8 @@ def test_a_line_cut_off_is_run_again_and_no_other_is_lost(tmp_path):
 
 
 def start(results):
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-    run = [sys.executable, "-m", "experiments", "run", "smoke", "--results", str(results), "--jobs", "2"]
-    return subprocess.Popen(run, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True)
+    run = ("-m", "experiments", "run", "smoke", "--results", results, "--jobs", 2)
+    return start_python(*run, cwd=ROOT, stderr=subprocess.PIPE)
 
 
 def test_a_killed_run_is_finished_by_the_same_command(smoke, tmp_path):

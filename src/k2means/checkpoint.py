@@ -69,13 +69,15 @@ class Keeper:
         self.seconds = 0.0  # spent on saving
         self._identity: dict[str, Any] = {}
         self._last = time.monotonic()
-        self._written = -1  # iterations of the last checkpoint
+        self._written = -1  # iterations of the checkpoint that is there
 
     def open(self, data: Data, settings: Mapping[str, Any]) -> None:
         """Before the run: what it is, so that a checkpoint of another is not taken for its own."""
         self._identity = {**settings, "shape": list(data.rows.shape), "dtype": str(data.rows.dtype)}
         self._identity["data"] = fingerprint(data)
-        self.saved = read(self.path, self._identity) if self.resume and self.path.exists() else None
+        if self.resume and self.path.exists():
+            self.saved = read(self.path, self._identity)
+            self._written = len(self.saved.trace)
         for left in self.path.parent.glob(f".{NAME}.*.part"):  # by a run that was killed while it wrote
             left.unlink(missing_ok=True)
 
@@ -84,10 +86,8 @@ class Keeper:
         begin = time.monotonic()
         if trace and not (last or self.ending() or self.every.due(len(trace), begin - self._last)):
             return
-        if last and len(trace) == self._written:
+        if len(trace) == self._written:
             return
-        if self.saved is not None and len(trace) == len(self.saved.trace):
-            return  # this is where it was found
         state = Start(engine.centers(), engine.labels(), start.ops) if trace else start
         try:
             write(self.path, self._identity, state, trace)
@@ -152,8 +152,7 @@ def read(path: Path, identity: Mapping[str, Any]) -> Saved:
         labels = arrays["labels"] if "labels" in arrays.files else None
         start = Start(arrays["centers"], labels, Ops(**described["init_ops"]))
     check_identity(path, described["identity"], identity)
-    trace = tuple(Record(**{**r, "ops": Ops(**r["ops"])}) for r in described["trace"])
-    return Saved(start, trace)
+    return Saved(start, tuple(map(Record.restored, described["trace"])))
 
 
 def check_identity(path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -31,6 +31,8 @@ from .vectors import FileError, VectorFile, open_vectors, write_vectors
 
 # Documented in docs/command-line.md.
 UNREADABLE, NO_MEMORY, UNWRITABLE, NO_CHECKPOINT, INTERRUPTED = 3, 4, 5, 6, 130
+
+FILTERS = ("dataset", "rows", "columns", "normalize")  # the options of `open_vectors`
 
 EXISTING = click.Path(exists=True, path_type=Path)
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -58,8 +60,6 @@ def told() -> Iterator[None]:
         raise Failure(str(error), NO_CHECKPOINT) from error
     except MemoryError as error:
         raise Failure(str(error) or "out of memory", NO_MEMORY) from error
-    except (FileExistsError, PermissionError) as error:
-        raise Failure(str(error), UNWRITABLE) from error
     except OSError as error:
         raise Failure(str(error), UNWRITABLE) from error
     except (ValueError, ImportError) as error:
@@ -182,7 +182,7 @@ def fit(vectors: Path, k: int, out: Path | None, overwrite: bool, as_json: bool,
     with told():
         page = out.with_name(f"{out.name}.html") if options["report"] else None
         check_outputs(out, page, vectors, options, overwrite)
-        source = open_vectors(vectors, **{name: options[name] for name in ("dataset", "rows", "columns", "normalize")})
+        source = open_vectors(vectors, **{name: options[name] for name in FILTERS})
         model = K2Means(
             k,
             n_neighbors=neighbors_of(options["neighbors"]),
@@ -196,7 +196,7 @@ def fit(vectors: Path, k: int, out: Path | None, overwrite: bool, as_json: bool,
         display = Display(quiet=options["quiet"])
         check_size(display, source, model, force=options["force"])
         if page is not None:
-            examples(options, source.shape[0])
+            options |= examples(options["names"], options["images"], source.shape[0])
         summary = fit_and_save(model, source, out, page, display, {**options, "overwrite": overwrite})
     if as_json:
         click.echo(json.dumps(summary))
@@ -232,7 +232,7 @@ def fit_and_save(
             force=options["force"],
         )
         display.phase("write", 1)
-        written = {"vectors": str(source.path), **{n: options[n] for n in ("dataset", "rows", "columns", "normalize")}}
+        written = {"vectors": str(source.path), **{name: options[name] for name in FILTERS}}
         save(model, out, overwrite=options["overwrite"], about=written)
         if keeper is not None and model._converged:
             keeper.remove()
@@ -434,29 +434,28 @@ def report(model: Path, vectors: Path | None, out: Path | None, overwrite: bool,
         source = vectors or Path(written.get("vectors", ""))
         if not source.is_file():
             raise FileNotFoundError(f"the vectors of {model} are not at {str(source)!r}: name them with --vectors")
-        filters = {name: written.get(name) for name in ("dataset", "rows", "columns", "normalize")}
-        x = open_vectors(source, **{name: value for name, value in filters.items() if value}).read()
-        write_report(x, load(model), out, {**options, "overwrite": overwrite})
+        file = open_vectors(source, **{name: written[name] for name in FILTERS if written.get(name)})
+        options |= examples(options["names"], options["images"], file.shape[0])
+        write_report(file.read(), load(model), out, {**options, "overwrite": overwrite})
     click.echo(out)
 
 
-def examples(options: dict[str, Any], n: int) -> tuple[list[str] | None, list[Path] | None]:
-    """The names and pictures of the rows, one for each."""
+def examples(texts: Path | None, pictures: Path | None, n: int) -> dict[str, Any]:
+    """The names and pictures of the rows, one for each; None where there are none."""
     try:
-        names = options["names"].read_text(encoding="utf-8").splitlines() if options["names"] else None
+        names = texts.read_text(encoding="utf-8").splitlines() if texts else None
     except UnicodeDecodeError as error:
-        raise FileError(f"{options['names']} is not text in UTF-8: byte {error.start} is not") from error
-    images = sorted(p for p in options["images"].iterdir() if p.is_file()) if options["images"] else None
+        raise FileError(f"{texts} is not text in UTF-8: byte {error.start} is not") from error
+    images = sorted(p for p in pictures.iterdir() if p.is_file()) if pictures else None
     for what, given in (("--names", names), ("--images", images)):
         if given is not None and len(given) != n:
             raise FileError(f"{what} has {len(given)} entries, there are {n} rows: one for each is needed")
-    return names, images
+    return {"names": names, "images": images}
 
 
 def write_report(x: Any, model: K2Means, path: Path, options: dict[str, Any]) -> None:
     from .page import summarize, write_page
 
-    names, images = examples(options, len(x))
     summary = summarize(x, model.cluster_centers_, model.labels_, model.trace_)
     parameters = {name: str(value) for name, value in model.get_params().items() if np.ndim(value) == 0}
     about_it = {"energy": f"{model.inertia_:.9g}", "iterations": str(model.n_iter_), "k2means": __version__}
@@ -464,8 +463,8 @@ def write_report(x: Any, model: K2Means, path: Path, options: dict[str, Any]) ->
         summary,
         title=path.name.removesuffix(".html"),
         parameters={**summary.parameters, **about_it, **parameters},
-        names=names,
-        images=images,
+        names=options["names"],
+        images=options["images"],
     )
     write_page(path, summary, overwrite=options["overwrite"])
 
@@ -481,14 +480,21 @@ def compare(vectors: Path, k: int, threads: int | None, **options: Any) -> None:
 
     with told():
         x = np.ascontiguousarray(open_vectors(vectors, **options).read(), dtype=np.float32)
-        case = demo.Case(vectors.name, x, k)
-        click.echo(demo.HEADER)
-        outcomes = []
-        for outcome in demo.compare_peers(case, resolve_threads(threads)):
-            outcomes.append(outcome)
-            click.echo(demo.line(outcome))
+        outcomes = show(demo.compare_peers(demo.Case(vectors.name, x, k), resolve_threads(threads)))
     for peer in outcomes[1:]:
         click.echo(f"K2Means beside {peer.method}: {demo.versus(outcomes[0], peer)}")
+
+
+def show(outcomes: Iterable[Any]) -> list[Any]:
+    """A table, a row as soon as it is there."""
+    from . import demo
+
+    click.echo(demo.HEADER)
+    shown = []
+    for outcome in outcomes:
+        shown.append(outcome)
+        click.echo(demo.line(outcome))
+    return shown
 
 
 @k2means.command("demo")
@@ -508,11 +514,7 @@ def run_demo(picture: Path, quick: bool) -> None:
     with told():
         threads = resolve_threads(None)
     click.echo(f"K2Means and scikit-learn's KMeans, {threads} thread{'s' if threads > 1 else ''}, float32\n")
-    click.echo(demo.HEADER)
-    outcomes = []
-    for outcome in demo.compare(demo.cases(quick), threads):
-        outcomes.append(outcome)
-        click.echo(demo.line(outcome))
+    outcomes = show(demo.compare(demo.cases(quick), threads))
     click.echo(f"\n{demo.conclusion(outcomes)}")
     picture = demo.unused(picture)
     try:

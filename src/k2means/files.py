@@ -30,31 +30,40 @@ def check_not_input(path: Path, *inputs: Path | None) -> None:
 
 def temporary(path: Path, ending: str = "part") -> Path:
     """A name beside it that nobody else has, not even after a crash or on another machine."""
-    return path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.{ending}")
+    return path.with_name(f".{path.name[:100]}.{uuid.uuid4().hex[:12]}.{ending}")
 
 
 @contextmanager
-def replace_file(path: Path) -> Iterator[BinaryIO]:
-    """A file that appears under its name only when it is complete and on disk. What was there stays until then."""
+def replacing(path: Path) -> Iterator[Path]:
+    """Where to write what takes this name only when it is complete and on disk. What was there stays till then."""
     partial = temporary(path)
     try:
-        with partial.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
+        yield partial
+        sync(partial)
         partial.replace(path)
-        sync_directory(path.parent)
     except BaseException:
         with suppress(OSError):
             partial.unlink()
         raise
+    sync_directory(path.parent)
+
+
+@contextmanager
+def replace_file(path: Path) -> Iterator[BinaryIO]:
+    """`replacing`, opened for bytes."""
+    with replacing(path) as partial, partial.open("wb") as file:
+        yield file
+
+
+def sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def sync_directory(directory: Path) -> None:
     """Make a rename last. Some file systems cannot; they have their own ways."""
     with suppress(OSError):
-        handle = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        sync(directory)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -43,6 +43,11 @@ class Record:
     moved: int
     shift: float
     seconds: float
+
+    @classmethod
+    def restored(cls, told: Mapping[str, Any]) -> Record:
+        """From what `dataclasses.asdict` made of it."""
+        return cls(**{**told, "ops": Ops(**told["ops"])})
 
 
 def _number(value: Any) -> float:

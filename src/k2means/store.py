@@ -87,7 +87,7 @@ def rebuild(described: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> K2Mea
     model.cluster_centers_, model.labels_ = arrays["centers"], arrays["labels"]
     model.inertia_, model.n_iter_ = described["inertia"], described["n_iter"]
     model.ops_ = Ops(**described["ops"])
-    model.trace_ = tuple(Record(**{**r, "ops": Ops(**r["ops"])}) for r in described["trace"])
+    model.trace_ = tuple(map(Record.restored, described["trace"]))
     model.n_features_in_ = arrays["centers"].shape[1]
     if described["feature_names"] is not None:
         model.feature_names_in_ = np.array(described["feature_names"], dtype=object)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import gzip
 import os
 import struct
-import uuid
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .files import replacing
 from .vector_binary import BINS, VECS, Layout
 from .vector_source import BLOCK_BYTES, LARGEST_DIMENSION, need
 from .vector_text import DELIMITERS
@@ -48,34 +48,18 @@ def write_matrix(path: Path, format: str, compression: str, matrix: Matrix, *, d
         raise ValueError(f"{path}: dimension {matrix.shape[1]}; it must be from 1 to 2**24")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{path}: there is no directory {path.parent}")
-    unfinished = path.with_name(f".{path.name[:100]}.{uuid.uuid4().hex[:12]}.tmp")
-    try:
+    with replacing(path) as unfinished:
         if format in NAMED_WRITERS:
             NAMED_WRITERS[format](unfinished, matrix, dataset)
         else:
             with open_packed(unfinished, compression) as file:
                 plain_writer(format)(file, matrix)
-        sync(unfinished)
-        refuse_existing(path, overwrite)
-        os.replace(unfinished, path)
-    finally:
-        with suppress(FileNotFoundError):
-            unfinished.unlink()
-    with suppress(OSError):  # a directory that cannot be opened or synced: the file itself is on disk
-        sync(path.parent)
+        refuse_existing(path, overwrite)  # it took a while
 
 
 def refuse_existing(path: Path, overwrite: bool) -> None:
     if not overwrite and os.path.lexists(path):
         raise FileExistsError(f"{path} exists; it is replaced only with overwrite=True")
-
-
-def sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 @contextmanager
