@@ -7,8 +7,8 @@ import os
 import sys
 from pathlib import Path
 
-from .plans import PLANS, cells
-from .runner import RESULTS, estimate, matches, read_results, run_plan, specs_of
+from .plans import PLANS, cells, specs
+from .runner import RESULTS, estimate, matches, read_results, run_plan
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
 def show(wanted: list, results: Path, cores: int) -> None:  # type: ignore[type-arg]
     done, total = read_results(results), 0.0
     for cell in wanted:
-        cost, keys = estimate(cell, done), [s.key for s in specs_of(cell)]
+        cost, keys = estimate(cell, done), [s.key for s in specs(cell)]
         total += cost
         have = sum(key in done for key in keys)
         print(f"{cell.plan:10} {cell.dataset:13} k={cell.k:<5} {have:4}/{len(keys):<4} runs done, {cost:7.0f} s to go")

@@ -134,7 +134,9 @@ def parameters(k: int) -> list[int]:
 
 def specs(cell: Cell) -> Iterator[Spec]:
     """Every run of a cell, in order. Those of AKM and k² may turn out not to be needed."""
-    if cell.plan == "figure1":
+    if cell.plan == "complexity":
+        yield from complexity_specs()
+    if cell.plan in ("complexity", "figure1"):  # the latter is no run of ours
         return
     for seed in cell.seeds:
         if cell.plan == "init":

@@ -33,7 +33,6 @@ from .plans import (
     SLACK,
     Cell,
     Spec,
-    complexity_specs,
     method_of,
     seconds,
     specs,
@@ -247,7 +246,7 @@ def run_cell(cell: Cell, done: dict[str, Line], n_threads: int) -> Iterator[Line
             yield {"key": "figure1", **figure1.compute(np.random.default_rng(figure1.SEED))}
         return
     if cell.plan == "complexity":
-        yield from run_complexity(done, n_threads)
+        yield from run_complexity(cell, done, n_threads)
         return
     todo = list(specs(cell))
     if all(s.key in done for s in todo):
@@ -300,8 +299,8 @@ def check_same_energies(elkan: Line, lloyd: Line) -> None:
         raise AssertionError(f"{elkan['key']}: {elkan['n_iter']} iterations, Lloyd needs {lloyd['n_iter']}")
 
 
-def run_complexity(done: dict[str, Line], n_threads: int) -> Iterator[Line]:
-    for spec in complexity_specs():
+def run_complexity(cell: Cell, done: dict[str, Line], n_threads: int) -> Iterator[Line]:
+    for spec in specs(cell):
         if spec.key not in done:
             yield run_spec(spec, rows_of(spec.dataset), Shared(INITS[spec.init]), None, n_threads=n_threads)
 
@@ -327,13 +326,9 @@ def shape_of(dataset: str) -> tuple[int, int]:
     return (600, 8) if dataset == "smoke" else (int(dataset.split("-")[1]), COMPLEXITY_D)
 
 
-def specs_of(cell: Cell) -> list[Spec]:
-    return list(complexity_specs()) if cell.plan == "complexity" else list(specs(cell))
-
-
 def estimate(cell: Cell, done: dict[str, Line]) -> float:
     """Seconds of one core that the rest of a cell may take."""
-    return sum(seconds(s, *shape_of(s.dataset)) for s in specs_of(cell) if s.key not in done)
+    return sum(seconds(s, *shape_of(s.dataset)) for s in specs(cell) if s.key not in done)
 
 
 def matches(cell: Cell, only: list[str] | None) -> bool:

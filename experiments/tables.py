@@ -25,8 +25,9 @@ from .plans import (
     complexity_specs,
     method_of,
     parameters,
+    specs,
 )
-from .runner import Line, read_results, specs_of
+from .runner import Line, read_results
 
 PAPER = Path(__file__).parent / "paper"
 
@@ -585,7 +586,7 @@ def provenance(results: Results) -> Provenance:
         plan = names.get(str(line["dataset"]).split("-")[0], "speedup and init")
         counts[plan] = counts.get(plan, 0) + 1
     versions = {", ".join(f"{k} {v}" for k, v in sorted(line["versions"].items())) for line in runs}
-    mandatory = {s.key for c in cells("all") for s in specs_of(c) if not s.stop.startswith("oracle")}
+    mandatory = {s.key for c in cells("all") for s in specs(c) if not s.stop.startswith("oracle")}
     return Provenance(
         machines=sorted({str(line["machine"]) for line in runs}),
         versions=sorted(versions),

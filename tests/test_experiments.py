@@ -14,7 +14,7 @@ import pytest
 from subprocesses import start_python
 
 from experiments import __main__ as command
-from experiments import figure1, runner
+from experiments import figure1, plans, runner
 from experiments.datasets import DATASETS
 from experiments.plans import LEVELS, PARAMETERS, SLACK, Spec, cells, complexity_specs, specs
 from k2means import Ops, Record
@@ -44,7 +44,7 @@ def smoke():
 
 
 def test_keys_are_the_identity_of_a_spec():
-    every = {s for c in cells("all") for s in (complexity_specs() if c.plan == "complexity" else specs(c))}
+    every = {s for c in cells("all") for s in specs(c)}
     assert len({s.key for s in every}) == len(every) > 2000
 
 
@@ -140,7 +140,7 @@ def test_a_difference_between_elkan_and_lloyd_is_an_error(smoke):
 
 def test_complexity_counts_the_distances_of_every_iteration(monkeypatch):
     shapes = [replace(s, dataset="mixture-500", k=20) for s in complexity_specs()][:5]
-    monkeypatch.setattr(runner, "complexity_specs", lambda: shapes)
+    monkeypatch.setattr(plans, "complexity_specs", lambda: shapes)
     lines = {line["method"]: line for line in runner.run_cell(cells("complexity")[0], {}, 1)}
     assert set(lines) == {"lloyd", "elkan", "minibatch", "akm", "k2"}
     assert set(lines["lloyd"]["distances"]) == {500 * 20}
