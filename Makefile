@@ -13,7 +13,7 @@ PY_SOURCES := $(shell find src -name '*.py' -o -name '*.pyi' -o -name py.typed)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test core-test asan tsan arm arm-tools lint format hooks wheel bench experiments reproduce clean FORCE
+.PHONY: help demo test core-test asan tsan arm arm-tools lint format hooks wheel bench experiments reproduce race clean FORCE
 
 help: ## This list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -90,6 +90,10 @@ experiments: $(VENV)/.package $(VENV)/.experiments ## Run the paper's experiment
 reproduce: $(VENV)/.package $(VENV)/.experiments ## Write docs/reproduction.{md,html} from the stored results
 	$(BIN)/python -m experiments report
 
+race: $(VENV)/.package $(VENV)/.experiments $(VENV)/.race ## Race ours against its peers: hours, resumable (ARGS="usps --session NAME")
+	$(BIN)/python -m experiments race $(ARGS)
+	$(BIN)/python -m experiments race-report
+
 clean: ## Remove everything that make made
 	rm -rf build dist $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests benchmarks experiments -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
@@ -116,7 +120,7 @@ $(VENV)/.package: pyproject.toml CMakeLists.txt build/sources.txt $(CXX_SOURCES)
 	@touch $@
 
 # The requirements of an extra, without building the package again; `.build` are those of the build itself.
-$(VENV)/.test $(VENV)/.dev $(VENV)/.experiments $(VENV)/.build: $(VENV)/.%: pyproject.toml | $(BIN)/python
+$(VENV)/.test $(VENV)/.dev $(VENV)/.experiments $(VENV)/.race $(VENV)/.build: $(VENV)/.%: pyproject.toml | $(BIN)/python
 	$(BIN)/python -c "import tomllib; t = tomllib.load(open('pyproject.toml', 'rb')); \
 	  print(*(t['project']['optional-dependencies'] | {'build': t['build-system']['requires']})['$*'], sep='\n')" > $(VENV)/$*.txt
 	$(PIP) -r $(VENV)/$*.txt

@@ -22,23 +22,25 @@ class Contest {
         error_(2 * difference_error<T>(centers.d)),
         lost_(underflow<T>(centers.d)) {}
 
-  // The squared distance of x to center j, which joins the contest.
-  double enter(Label j) {
+  // The squared distance of x to center j, which joins the contest; it counts `factor` times.
+  double enter(Label j, double factor = 1.0) {
     const double s = static_cast<double>(kernel_.near(x_, centers_[static_cast<std::size_t>(j)], centers_.d));
-    if (best_ == kUnassigned || s * (1 + error_) + 2 * lost_ < square_ * (1 - error_)) {
-      best_ = j, square_ = s, exact_ = -1.0;
-    } else if (s * (1 - error_) <= square_ * (1 + error_) + 2 * lost_) {
-      if (exact_ < 0) exact_ = measure(best_);
+    const double value = s * factor, lost = 2 * lost_ * std::max(factor, factor_);
+    if (best_ == kUnassigned || value * (1 + error_) + lost < value_ * (1 - error_)) {
+      best_ = j, square_ = s, value_ = value, factor_ = factor, exact_ = -1.0;
+    } else if (value * (1 - error_) <= value_ * (1 + error_) + lost) {
+      if (exact_ < 0) exact_ = measure(best_) * factor_;
       Nearest tie{best_, exact_};
-      tie.offer(j, measure(j), current_);
-      if (tie.label == j) best_ = j, square_ = s, exact_ = tie.square;
+      tie.offer(j, measure(j) * factor, current_);
+      if (tie.label == j) best_ = j, square_ = s, value_ = value, factor_ = factor, exact_ = tie.square;
     }
     return s;
   }
 
   Label best() const { return best_; }
   std::size_t dimension() const { return centers_.d; }
-  double square() const { return square_; }
+  double square() const { return square_; }  // of the distance to the best
+  double value() const { return value_; }    // what it counts for
 
  private:
   double measure(Label j) const {
@@ -50,7 +52,7 @@ class Contest {
   const T* x_;
   Label current_, best_ = kUnassigned;
   double error_;  // of the fast distance, and of the exact one, which in double is no better
-  double lost_, square_ = 0.0, exact_ = -1.0;
+  double lost_, square_ = 0.0, value_ = 0.0, factor_ = 1.0, exact_ = -1.0;
 };
 
 // Squared distances become bounds: shrunk or stretched by more than they can be wrong, then kept as float.

@@ -32,6 +32,13 @@ struct Lowest {
   std::int32_t index;
 };
 
+// Who may still win a row: center j, unless its score says that its distance is at least reach * stretch_j.
+template <class T>
+struct Gate {
+  const T *base, *slack, *stretch, *margin;  // of each center; margin: what its distance may be short of the score's
+  T norm, square, reach, own_margin;         // of the row
+};
+
 template <class T>
 struct Kernels {
   const char* name;
@@ -47,6 +54,10 @@ struct Kernels {
   // sum += w (x - mean), in double.
   void (*accumulate)(const T* x, const double* mean, double w, double* sum, std::size_t d);
 
+  // Exact in the same sense, but in T: inner products as `dots` below, the same bits on every CPU.
+  void (*heads)(const T* const* rows, std::size_t m, const T* panels, std::size_t count, std::size_t d, T* out,
+                std::size_t stride);
+
   // Fast: ||x - c||^2 in difference form, wrong by at most difference_error<T>(d) of it and underflow<T>(d).
   T (*near)(const T* x, const T* c, std::size_t d);
   T (*square)(const T* x, std::size_t d);  // ||x||^2, same error
@@ -60,6 +71,9 @@ struct Kernels {
   // Fast: of score_j = base_j - 2 dot_j - norm * slack_j over `count` values, the two lowest merged into `best`.
   void (*lowest)(const T* dots, const T* base, const T* slack, T norm, std::size_t count, std::int32_t offset,
                  Lowest<T>* best);
+  // Fast: the j of `count` with score_j < (reach * stretch_j + margin_j)^2 - square, to `out`. Returns how many.
+  std::size_t (*survivors)(const T* dots, const Gate<T>& gate, std::size_t count, std::int32_t offset,
+                           std::int32_t* out);
 };
 
 // The kernels for this CPU, or for the variant named by K2MEANS_SIMD (v2, v3, v4, base).

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
 #include "distance.hpp"
 #include "measure.hpp"
@@ -18,6 +19,8 @@ struct Problem {
   const double* weights;  // n, all positive; or null
   Rows<const T> centers;  // where to start
   const Label* labels;    // n; or null, if the initialisation gives none
+  double tol = 0.0;       // a shift up to this counts as none
+  int mode = 0;           // where an interrupted run of several modes was
 };
 
 // What module.cpp sees of every engine.
@@ -25,9 +28,10 @@ template <class T>
 class AnyEngine {
  public:
   virtual ~AnyEngine() = default;
-  virtual Step step() = 0;      // one iteration
-  virtual Step settle() = 0;    // one more assignment; the centers stay
-  virtual double energy() = 0;  // of the labels and centers as they are after a step
+  virtual Step step() = 0;               // one iteration
+  virtual Step settle(bool afresh) = 0;  // one more assignment; the centers stay
+  virtual double energy() = 0;           // of the labels and centers as they are after a step
+  virtual int mode() const = 0;          // of a method that has several: the one it is in
   virtual const Centers<T>& centers() const = 0;
   virtual std::span<const Label> labels() const = 0;
 };
@@ -36,7 +40,8 @@ template <class T, class Pick, class Assign, class Move>
 class Engine final : public AnyEngine<T> {
  public:
   Engine(const Problem<T>& p, Pick pick, Assign assign, Move move, std::unique_ptr<Pool> pool)
-      : x_(p.x),
+      : tol_(p.tol),
+        x_(p.x),
         weights_(p.weights),
         centers_(p.centers.data, p.centers.n, p.centers.d),
         labels_(p.x.n, kUnassigned),
@@ -45,14 +50,71 @@ class Engine final : public AnyEngine<T> {
         assign_(std::move(assign)),
         move_(std::move(move)) {
     if (p.labels) labels_.assign(p.labels, p.labels + p.x.n);
+    if constexpr (kGuarded) {
+      assign_.enter(p.mode);
+      if (!p.labels) return;
+      begun_.additions = move_.count_moves(x_, std::span<const Label>(labels_), *pool_);
+      energy_ = move_.energy(centers_, *pool_);
+    }
   }
 
   Step step() override {
+    Step out = iterate();
+    if constexpr (kGuarded) {
+      out.ops += std::exchange(begun_, Ops());
+      while (out.shift <= tol_ && assign_.advance()) {
+        const Step more = iterate();
+        out.ops += more.ops, out.moved += more.moved, out.shift = more.shift;
+      }
+    }
+    return out;
+  }
+
+  Step settle(bool afresh) override {
+    Assigned assigned;
+    (void)afresh;  // others break ties in one way only
+    if constexpr (kGuarded) {
+      assigned = assign_.settle(x_, centers_, std::span<Label>(labels_), afresh, *pool_);
+    } else {
+      assigned = assign_(x_, centers_, std::span<Label>(labels_), *pool_);
+    }
+    return {assigned.ops, assigned.moved, 0.0};
+  }
+
+  double energy() override {
+    if constexpr (Pick::kAll) {
+      return move_.energy(centers_, *pool_);
+    } else {  // batches leave most labels behind: bring them up to the centers, at nobody's charge
+      settle(false);
+      return energy_of(x_, weights_, {centers_.value.data(), centers_.k, centers_.d}, labels_.data(), *pool_);
+    }
+  }
+  int mode() const override {
+    if constexpr (kGuarded) return assign_.mode();
+    return 0;
+  }
+  const Centers<T>& centers() const override { return centers_; }
+  std::span<const Label> labels() const override { return labels_; }
+
+ private:
+  // An assignment that may raise the energy can undo it, and can advance to modes that may not.
+  static constexpr bool kGuarded = requires(Assign& a, std::span<Label> l) { a.undo(l), a.advance(); };
+
+  Step iterate() {
     Step out;
     for (std::size_t b = 0; b < pick_.batches(); ++b) {
       const Batch<T> batch = pick_(x_, labels_);
       const Assigned assigned = assign_(batch.x, centers_, batch.labels, *pool_);
-      const Moved moved = move_(batch.x, batch.labels, centers_, *pool_);
+      Moved moved = move_(batch.x, batch.labels, centers_, *pool_);
+      if constexpr (kGuarded) {
+        const double energy = move_.energy(centers_, *pool_);
+        if (energy > energy_) {
+          out.ops += moved.ops;
+          assign_.undo(batch.labels);
+          moved = move_(batch.x, batch.labels, centers_, *pool_);
+        }
+        energy_ = std::min(energy, energy_);
+      }
       for (const Row i : moved.refilled) assign_.forget(i);
       out.ops += assigned.ops;
       out.ops += moved.ops;
@@ -62,23 +124,8 @@ class Engine final : public AnyEngine<T> {
     return out;
   }
 
-  Step settle() override {
-    const Assigned assigned = assign_(x_, centers_, std::span<Label>(labels_), *pool_);
-    return {assigned.ops, assigned.moved, 0.0};
-  }
-
-  double energy() override {
-    if constexpr (Pick::kAll) {
-      return move_.energy(centers_, *pool_);
-    } else {  // batches leave most labels behind: bring them up to the centers, at nobody's charge
-      settle();
-      return energy_of(x_, weights_, {centers_.value.data(), centers_.k, centers_.d}, labels_.data(), *pool_);
-    }
-  }
-  const Centers<T>& centers() const override { return centers_; }
-  std::span<const Label> labels() const override { return labels_; }
-
- private:
+  Ops begun_;  // of what was done before the first step
+  double tol_, energy_ = std::numeric_limits<double>::infinity();
   Rows<const T> x_;
   const double* weights_;
   Centers<T> centers_;

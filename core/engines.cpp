@@ -54,6 +54,17 @@ std::unique_ptr<AnyEngine<T>> make_minibatch(const Problem<T>& p, const typename
       p, RandomRows<T>(p.x, p.weights, options), Exhaustive<T>(), RunningMean<T>(p.centers), std::move(pool));
 }
 
+template <class T>
+std::unique_ptr<AnyEngine<T>> make_sketched(const Problem<T>& p, const Survey& survey, const Sketch<T>* sketch,
+                                            const SketchOptions& options, int threads, Pool::Poll poll) {
+  auto pool = std::make_unique<Pool>(threads, std::move(poll));
+  SketchSearch<T> search(p.x.n, p.centers.n, p.weights, sketch, threads);
+  AssignSketched<T> assign(p.centers.n, std::move(search), options);
+  Mean<T> move(p.x, p.weights, survey, p.centers.n);
+  return std::make_unique<Engine<T, Turns<T>, AssignSketched<T>, Mean<T>>>(
+      p, Turns<T>(options.turns), std::move(assign), std::move(move), std::move(pool));
+}
+
 K2_COMPILED(, float)
 K2_COMPILED(, double)
 

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "assign_kdtree.hpp"
+#include "assign_sketched.hpp"
 #include "engine.hpp"
 #include "measure.hpp"
 #include "seeding.hpp"
@@ -22,6 +23,9 @@ std::unique_ptr<AnyEngine<T>> make_k2(const Problem<T>&, const Survey&, std::siz
 template <class T>
 std::unique_ptr<AnyEngine<T>> make_akm(const Problem<T>&, const Survey&, const ForestOptions&, int threads, Pool::Poll);
 template <class T>
+std::unique_ptr<AnyEngine<T>> make_sketched(const Problem<T>&, const Survey&, const Sketch<T>*, const SketchOptions&,
+                                            int threads, Pool::Poll);
+template <class T>
 std::unique_ptr<AnyEngine<T>> make_minibatch(const Problem<T>&, const typename RandomRows<T>::Options&, int threads,
                                              Pool::Poll);
 
@@ -34,6 +38,10 @@ std::unique_ptr<AnyEngine<T>> make_minibatch(const Problem<T>&, const typename R
                                                          Pool::Poll);                                                 \
   how template std::unique_ptr<AnyEngine<T>> make_minibatch<T>(const Problem<T>&, const RandomRows<T>::Options&, int, \
                                                                Pool::Poll);                                           \
+  how template std::unique_ptr<AnyEngine<T>> make_sketched<T>(const Problem<T>&, const Survey&, const Sketch<T>*,     \
+                                                              const SketchOptions&, int, Pool::Poll);                 \
+  how template class Sketch<T>;                                                                                       \
+  how template std::vector<T> means_of<T>(Rows<const T>, const double*, std::span<const Label>, std::size_t, Pool&);  \
   how template Survey survey_rows<T>(Rows<const T>, const double*, Pool&);                                            \
   how template Chosen plus_plus<T>(Rows<const T>, const double*, std::size_t, int, std::uint64_t, Pool&);             \
   how template class GreedyDivision<T>;                                                                               \

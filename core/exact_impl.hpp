@@ -9,6 +9,7 @@
 
 #include "distance.hpp"
 #include "variants.hpp"
+#include "wide_impl.hpp"
 
 namespace k2 {
 namespace {
@@ -160,6 +161,7 @@ void fill(Kernels<T>& table) {
   table.scan = scan<T>;
   table.transfer = transfer<T>;
   table.accumulate = accumulate<T>;
+  table.heads = wide::dots<T>;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "distance.hpp"
+#include "groups.hpp"
 #include "panels.hpp"
 #include "parallel.hpp"
 #include "types.hpp"
@@ -19,6 +20,31 @@ std::vector<Label> nearest_centers(Rows<const T> x, Rows<const T> centers, const
   panels.pack(centers, shift, pool);
   label_nearest(x, panels, std::span<Label>(labels), pool);
   return labels;
+}
+
+// The mean of the rows of each label; zero where there are none.
+template <class T>
+std::vector<T> means_of(Rows<const T> x, const double* weights, std::span<const Label> labels, std::size_t k,
+                        Pool& pool) {
+  std::vector<T> out(k * x.d, T(0));
+  Groups groups;
+  groups.sort(labels, k, x.n);
+  pool.for_chunks(k, 1, [&](std::size_t j, std::size_t, int) {
+    const auto members = groups.members(j);
+    std::vector<double> sum(x.d, 0.0);
+    const std::vector<double> origin(x.d, 0.0);
+    double weight = 0.0;
+    for (std::size_t m = 0; m < members.size(); ++m) {
+      if (m + 2 < members.size()) prefetch_row(x[members[m + 2]], x.d);
+      const double w = weights ? weights[members[m]] : 1.0;
+      kernels<T>().accumulate(x[members[m]], origin.data(), w, sum.data(), x.d);
+      weight += w;
+    }
+    if (weight > 0) {
+      for (std::size_t i = 0; i < x.d; ++i) out[j * x.d + i] = static_cast<T>(sum[i] / weight);
+    }
+  });
+  return out;
 }
 
 template <class T>

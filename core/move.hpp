@@ -74,6 +74,19 @@ class Mean {
     return out;
   }
 
+  // Bring sums up to the labels as they are. Returns the additions: one for each row added or taken away.
+  std::uint64_t count_moves(Rows<const T> x, std::span<const Label> labels, Pool& pool) {
+    find_changes(labels, pool);
+    for (const Change& c : changes_) {
+      touched_[static_cast<std::size_t>(c.to)] = 1;
+      ++members_[static_cast<std::size_t>(c.to)];
+      if (c.from == kUnassigned) continue;
+      touched_[static_cast<std::size_t>(c.from)] = 1;
+      --members_[static_cast<std::size_t>(c.from)];
+    }
+    return fixed_ ? transfer(x, pool) : sum_anew(x, labels, pool);
+  }
+
   // Sum of the squared distances of the rows to the centers of their labels, from the sums alone: O(k d).
   double energy(const Centers<T>& centers, Pool& pool) const {
     const double gain = pool.tally<double>(centers.k, 64, [&](std::size_t a, std::size_t b, int) {
@@ -113,19 +126,6 @@ class Mean {
     return fine;
   }
   static double power_of_two_below(double v) { return std::exp2(std::floor(std::log2(v))); }
-
-  // Bring sums up to the labels as they are. Returns the additions: one for each row added or taken away.
-  std::uint64_t count_moves(Rows<const T> x, std::span<const Label> labels, Pool& pool) {
-    find_changes(labels, pool);
-    for (const Change& c : changes_) {
-      touched_[static_cast<std::size_t>(c.to)] = 1;
-      ++members_[static_cast<std::size_t>(c.to)];
-      if (c.from == kUnassigned) continue;
-      touched_[static_cast<std::size_t>(c.from)] = 1;
-      --members_[static_cast<std::size_t>(c.from)];
-    }
-    return fixed_ ? transfer(x, pool) : sum_anew(x, labels, pool);
-  }
 
   void find_changes(std::span<const Label> labels, Pool& pool) {
     constexpr std::size_t kChunk = 1 << 14;

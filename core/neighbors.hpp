@@ -60,22 +60,12 @@ class Shortlist {
   std::vector<Entry> kept_;
 };
 
-// How far the k_n-th neighbor of l can be now: where the old ones were, and how much they and l have moved since.
-inline double farthest_neighbor(const Neighbors& before, const std::vector<double>& drift, std::size_t l) {
-  if (before.id.empty()) return std::numeric_limits<double>::infinity();
-  double most = 0.0;
-  for (std::size_t s = 0; s < before.width; ++s) {
-    most = std::max(most, before.distances(l)[s] + drift[static_cast<std::size_t>(before.ids(l)[s])]);
-  }
-  return (most + drift[l]) * (1 + 0x1p-30);
-}
-
 // Finds them all. Products of centers are symmetric: a block of centers is multiplied only with those from itself on,
 // and what is found is offered to both. The outcome does not depend on who offers first.
 template <class T>
 class NeighborSearch {
  public:
-  // `before`: the neighbors one move ago (same k_n), or none.
+  // `before`: neighbors found earlier (same k_n), or none. They tell how far to look.
   void operator()(const Centers<T>& centers, std::size_t width, const Neighbors& before, Neighbors& out, Pool& pool) {
     const std::size_t k = centers.k;
     panels_.pack({centers.value.data(), k, centers.d}, nullptr, pool);
@@ -102,11 +92,22 @@ class NeighborSearch {
   static constexpr std::size_t kBlock = 24, kCenters = 256;
 
   void start(const Centers<T>& centers, std::size_t width, const Neighbors& before, std::size_t l) {
-    const double error = difference_error<T>(centers.d), far = farthest_neighbor(before, centers.drift, l);
+    const double error = difference_error<T>(centers.d), far = farthest_neighbor(centers, before, l);
     const double square = static_cast<double>(kernel_.square(centers[l], centers.d));
     norm_[l] = T(std::sqrt(square) * (1 + error));
     limit_[l] = T((far * far - square) + (far * far + square) * 2 * error + 8 * underflow<T>(centers.d));
     lists_[l].start(width, limit_[l]);
+  }
+
+  // How far the k_n-th neighbor of l can be: not farther than the farthest of those it had before.
+  double farthest_neighbor(const Centers<T>& centers, const Neighbors& before, std::size_t l) const {
+    if (before.id.empty()) return std::numeric_limits<double>::infinity();
+    double most = 0.0;
+    for (const Label j : before.ids(l)) {
+      most = std::max(most,
+                      static_cast<double>(kernel_.near(centers[l], centers[static_cast<std::size_t>(j)], centers.d)));
+    }
+    return std::sqrt(most * (1 + 2 * difference_error<T>(centers.d)) + underflow<T>(centers.d));
   }
 
   // The centers [a, b) with all from a on.

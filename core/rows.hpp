@@ -24,6 +24,19 @@ class AllRows {
   Batch<T> operator()(Rows<const T> x, std::span<Label> labels) const { return {x, labels}; }
 };
 
+// All rows, several times: the method itself knows whose turn it is.
+template <class T>
+class Turns {
+ public:
+  static constexpr bool kAll = true;
+  explicit Turns(std::size_t turns) : turns_(turns) {}
+  std::size_t batches() const { return turns_; }
+  Batch<T> operator()(Rows<const T> x, std::span<Label> labels) const { return {x, labels}; }
+
+ private:
+  std::size_t turns_;
+};
+
 // `size` rows at a time, drawn with replacement, in proportion to their weights. They are copied side by side.
 template <class T>
 class RandomRows {

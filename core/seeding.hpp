@@ -111,7 +111,8 @@ class GreedyDivision {
   GreedyDivision(Rows<const T> x, const double* weights, std::uint64_t seed, int iterations)
       : x_(x), weights_(weights), seed_(seed), iterations_(iterations) {}
 
-  Division<T> operator()(std::size_t k, const Survey& survey, Pool& pool) {
+  // Clusters are named as they come into being, or in the order of the tree's leaves.
+  Division<T> operator()(std::size_t k, const Survey& survey, Pool& pool, bool by_tree = false) {
     order_.resize(x_.n);
     for (std::size_t i = 0; i < x_.n; ++i) order_[i] = static_cast<Row>(i);
     for (int w = 0; w < pool.size(); ++w) splitters_.emplace_back(x_, weights_);
@@ -130,6 +131,9 @@ class GreedyDivision {
       nodes_[a].label = nodes_[j].label;
       nodes_[a + 1].label = clusters.size();
       clusters.push_back(a + 1);
+    }
+    if (by_tree) {  // then those near each other have names near each other
+      std::sort(clusters.begin(), clusters.end(), [&](auto a, auto b) { return nodes_[a].begin < nodes_[b].begin; });
     }
     return finish(clusters, k, ops);
   }

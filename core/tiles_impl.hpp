@@ -1,47 +1,17 @@
 // The fast kernels, compiled once per CPU variant (tiles_v2.cpp, ...) with fused multiply-add where the CPU has it.
 // Rows are read in place; centers come packed: panel p holds element i of its centers side by side, so a tile of
 // kTall rows times one panel lives in registers. Anonymous namespace only, see exact_impl.hpp.
-#include <cstring>
 #include <utility>
 
 #include "distance.hpp"
 #include "variants.hpp"
+#include "wide_impl.hpp"
 
 namespace k2 {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr std::size_t kBytes = 64, kTall = 12;
-#elif defined(__AVX__)
-constexpr std::size_t kBytes = 32, kTall = 6;
-#elif defined(__aarch64__)
-constexpr std::size_t kBytes = 16, kTall = 8;
-#else
-constexpr std::size_t kBytes = 16, kTall = 6;
-#endif
+using namespace wide;
 
-template <class T>
-struct Vec {
-  typedef T type __attribute__((vector_size(kBytes)));
-  static constexpr std::size_t lanes = kBytes / sizeof(T);
-};
-template <class T>
-using V = typename Vec<T>::type;
-template <class T>
-constexpr std::size_t kLanes = Vec<T>::lanes;
-template <class T>
-constexpr std::size_t kPanel = 2 * kLanes<T>;
-
-template <class T>
-inline V<T> load(const T* p) {
-  V<T> v;
-  std::memcpy(&v, p, sizeof v);
-  return v;
-}
-template <class T>
-inline void store(T* p, V<T> v) {
-  std::memcpy(p, &v, sizeof v);
-}
 template <class T>
 inline T total(V<T> v) {
   T s = 0;
@@ -119,58 +89,6 @@ void pack(const T* const* centers, const T* shift, std::size_t d, T* out) {
   }
 }
 
-// out[r][0..kPanel) (+)= rows[r][0..depth) . panel, for M rows at once.
-template <class T, std::size_t M>
-inline void tile(const T* const* rows, std::size_t first, const T* panel, std::size_t depth, bool fresh, T* out,
-                 std::size_t stride) {
-  constexpr std::size_t L = kLanes<T>;
-  const T* x[M];
-  V<T> a[M], b[M];
-  for (std::size_t r = 0; r < M; ++r) x[r] = rows[r] + first, a[r] = V<T>{}, b[r] = V<T>{};
-  for (std::size_t i = 0; i < depth; ++i) {
-    const V<T> c0 = load(panel), c1 = load(panel + L);
-    panel += 2 * L;
-#pragma GCC unroll 12
-    for (std::size_t r = 0; r < M; ++r) {
-      const T v = x[r][i];
-      a[r] += v * c0;
-      b[r] += v * c1;
-    }
-  }
-  for (std::size_t r = 0; r < M; ++r) {
-    T* o = out + r * stride;
-    store(o, fresh ? a[r] : load(o) + a[r]);
-    store(o + L, fresh ? b[r] : load(o + L) + b[r]);
-  }
-}
-
-template <class T, std::size_t M>
-inline void last_rows(std::size_t m, const T* const* rows, std::size_t first, const T* panel, std::size_t depth,
-                      bool fresh, T* out, std::size_t stride) {
-  if constexpr (M > 0) {
-    if (m == M) return tile<T, M>(rows, first, panel, depth, fresh, out, stride);
-    last_rows<T, M - 1>(m, rows, first, panel, depth, fresh, out, stride);
-  }
-}
-
-template <class T>
-void dots(const T* const* rows, std::size_t m, const T* panels, std::size_t count, std::size_t d, T* out,
-          std::size_t stride) {
-  const std::size_t slices = (d + kDepth - 1) / kDepth, even = (d + slices - 1) / slices;
-  for (std::size_t first = 0; first < d; first += even) {
-    const std::size_t depth = d - first < even ? d - first : even;
-    for (std::size_t p = 0; p < count; ++p) {
-      const T* panel = panels + (p * d + first) * kPanel<T>;
-      T* o = out + p * kPanel<T>;
-      std::size_t r = 0;
-      for (; r + kTall <= m; r += kTall) {
-        tile<T, kTall>(rows + r, first, panel, depth, first == 0, o + r * stride, stride);
-      }
-      last_rows<T, kTall - 1>(m - r, rows + r, first, panel, depth, first == 0, o + r * stride, stride);
-    }
-  }
-}
-
 template <class T>
 void lowest(const T* dots, const T* base, const T* slack, T norm, std::size_t count, std::int32_t offset,
             Lowest<T>* best) {
@@ -197,6 +115,31 @@ void lowest(const T* dots, const T* base, const T* slack, T norm, std::size_t co
   }
 }
 
+// Is any lane set?
+template <class M>
+inline bool any(const M& mask) {
+  std::int64_t words[sizeof(M) / 8], all = 0;
+  std::memcpy(words, &mask, sizeof mask);
+  for (const std::int64_t w : words) all |= w;
+  return all != 0;
+}
+
+template <class T>
+std::size_t survivors(const T* dots, const Gate<T>& gate, std::size_t count, std::int32_t offset, std::int32_t* out) {
+  constexpr std::size_t L = kLanes<T>;
+  std::size_t found = 0;
+  for (std::size_t j = 0; j < count; j += L) {  // count is a whole number of panels
+    const V<T> score = load(gate.base + j) - 2 * load(dots + j) - gate.norm * load(gate.slack + j);
+    const V<T> far = gate.reach * load(gate.stretch + j) + (load(gate.margin + j) + gate.own_margin);
+    const auto near = score + gate.square < far * far;
+    if (!any(near)) continue;
+    for (std::size_t l = 0; l < L; ++l) {
+      if (near[l]) out[found++] = offset + static_cast<std::int32_t>(j + l);
+    }
+  }
+  return found;
+}
+
 template <class T>
 void fill(Kernels<T>& table) {
   table.near = near<T>;
@@ -205,6 +148,7 @@ void fill(Kernels<T>& table) {
   table.pack = pack<T>;
   table.dots = dots<T>;
   table.lowest = lowest<T>;
+  table.survivors = survivors<T>;
 }
 
 }  // namespace

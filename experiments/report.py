@@ -43,13 +43,14 @@ def write(results: Path, docs: Path) -> None:
     (docs / "figures").mkdir(parents=True, exist_ok=True)
     pictures = [p for p in parts if isinstance(p, Picture)]
     for picture in pictures:
-        _put(docs / "figures" / f"{picture.name}.svg", picture.svg)
-    _put(docs / "reproduction.md", to_markdown(parts))
-    _put(docs / "reproduction.html", to_html(parts))
+        put(docs / "figures" / f"{picture.name}.svg", picture.svg)
+    put(docs / "reproduction.md", to_markdown(parts))
+    put(docs / "reproduction.html", to_html(parts))
     print(f"wrote {docs / 'reproduction.md'}, {docs / 'reproduction.html'} and {len(pictures)} figures")
 
 
-def _put(path: Path, text: str) -> None:
+def put(path: Path, text: str) -> None:
+    """The same bytes on every system."""
     path.write_text(text, encoding="utf-8", newline="\n")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from k2means import AKM, K2, Elkan, Lloyd, Ops, _core, methods
+from k2means import AKM, K2, Elkan, Lloyd, Ops, Sketched, _core, methods
 
 BOUNDS = ("elkan", "hamerly")
 
@@ -32,11 +32,13 @@ def grid(n, d, dtype, seed=0):
     return np.random.default_rng(seed).integers(0, 4, size=(n, d)).astype(dtype)
 
 
-def bind(method, problem, threads=1, seed=0):
-    """An engine on the data as they are, without the shift and scale of `cluster`."""
+def bind(method, problem, threads=1, seed=0, sketch=True):
+    """An engine on the data as they are, without the shift and scale of `cluster`; with sketches, however little
+    they tell, or without."""
     x, centers, labels, weights = problem
     survey = _core.survey(x, weights, threads)
-    return method.bind(methods.Problem(x, weights, survey, centers, labels, threads, seed))
+    sketches = (lambda: _core.sketch(x, survey, seed, threads)) if sketch else lambda: None
+    return method.bind(methods.Problem(x, weights, survey, centers, labels, threads, seed, sketch=sketches))
 
 
 def divide(x, k, iterations=2, seed=0, weights=None, threads=1):
@@ -49,7 +51,14 @@ def divide(x, k, iterations=2, seed=0, weights=None, threads=1):
 def exact_methods(k):
     """All that must take Lloyd's steps."""
     k2 = K2(n_neighbors=k), K2(n_neighbors=k + 3, bounds="hamerly")
-    return Lloyd(), Elkan(), *k2, AKM(checks=k), AKM(checks=k + 3, trees=2, keep_previous=True)
+    return (
+        Lloyd(),
+        Elkan(),
+        *k2,
+        Sketched(k, turns=1, hartigan=False),
+        AKM(checks=k),
+        AKM(checks=k + 3, trees=2, keep_previous=True),
+    )
 
 
 @st.composite

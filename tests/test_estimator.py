@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from k2means import GDI, K2, Elkan, Given, K2Means, Lloyd, PlusPlus, Stop, cluster, measure
+from k2means import GDI, K2, Elkan, Given, K2Means, Lloyd, PlusPlus, Sketched, Stop, cluster, measure
 
 EXACT = ("auto", "lloyd", "elkan")  # labels_ is what predict(X) gives
 ALGORITHMS = (*EXACT, "k2")
@@ -44,12 +44,13 @@ def assert_same_fit(a, b):
 
 
 def expected_failures(estimator):
-    # scikit-learn's KMeans has the same one. With three clusters the check's data has one good answer, and it passes.
-    if estimator.n_clusters == 3:
+    # scikit-learn's KMeans has the same one. With three clusters the check's data has one good answer.
+    if estimator.n_clusters == 3 and estimator.algorithm != "auto":
         return {}
-    return {
-        "check_sample_weight_equivalence_on_dense_data": "the start is drawn from the rows: repeated, others are drawn"
-    }
+    why = "the start is drawn from the rows: repeated, others are drawn"
+    if estimator.n_clusters == 3:
+        why = "a row moves with all its weight, repeated rows one by one (Hartigan's comparison)"
+    return {"check_sample_weight_equivalence_on_dense_data": why}
 
 
 @parametrize_with_checks(
@@ -174,16 +175,15 @@ def test_labels_inertia_and_centers_agree(algorithm, max_iter):
 
 
 def test_k2_settles_over_neighborhoods_where_auto_ends_exactly():
-    """With k_n = 2 most rows never meet their nearest center: k2 keeps them, auto's last pass moves them."""
+    """With k_n = 2 most rows never meet their nearest center: k2 keeps them, auto ends with all centers."""
     X = blobs(3000, k=100)
     k2, auto = (K2Means(60, algorithm=a, n_neighbors=2, random_state=0).fit(X) for a in ("k2", "auto"))
     assert (k2.labels_ != k2.predict(X)).any()
-    assert_array_equal(auto.cluster_centers_, k2.cluster_centers_)
-    assert auto.inertia_ < k2.inertia_
+    assert (auto.labels_ == auto.predict(X)).all()
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "method"), [("k2", K2(7)), ("lloyd", Lloyd()), ("elkan", Elkan()), ("auto", K2(7, "hamerly"))]
+    ("algorithm", "method"), [("k2", K2(7)), ("lloyd", Lloyd()), ("elkan", Elkan()), ("auto", Sketched(7))]
 )
 def test_an_algorithm_is_the_method_of_its_name(algorithm, method):
     """`cluster` with the same start stops one assignment earlier."""
@@ -253,8 +253,10 @@ def test_operations_are_those_of_start_iterations_and_last_pass():
 
 def test_an_init_object_is_the_init_of_its_name():
     X = blobs()
-    for name, init in (("gdi", GDI()), ("k-means++", PlusPlus())):
-        assert_same_fit(K2Means(12, init=init, random_state=0).fit(X), K2Means(12, init=name, random_state=0).fit(X))
+    named = (("gdi", GDI(exact=False), "auto"), ("gdi", GDI(), "k2"), ("k-means++", PlusPlus(), "auto"))
+    for name, init, algorithm in named:
+        fits = (K2Means(12, init=i, algorithm=algorithm, random_state=0).fit(X) for i in (init, name))
+        assert_same_fit(*fits)
 
 
 @pytest.mark.parametrize("copy_x", [True, False])
@@ -277,7 +279,8 @@ def test_a_callable_init_sees_the_rows_as_they_are_and_a_random_state(copy_x, of
 # ---- weights -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+# Not "auto": a row moves with all its weight, repeated rows one by one. tests/test_sketched.py has its weights.
+@pytest.mark.parametrize("algorithm", [a for a in ALGORITHMS if a != "auto"])
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 def test_integer_weights_are_repeated_rows(algorithm, offset):
     X, counts = blobs() + offset, np.random.default_rng(0).integers(0, 4, size=600)

@@ -7,7 +7,7 @@ from hypothesis import given
 from problems import BOUNDS, Problem, bind, blobs, exact_methods, grid, problems
 from sklearn.cluster import KMeans
 
-from k2means import K2, Elkan, Given, Lloyd, Stop, _core, cluster
+from k2means import K2, Elkan, Given, Lloyd, Sketched, Stop, _core, cluster
 
 DTYPES = (np.float32, np.float64)
 EXACT_METHODS = (Lloyd(), Elkan(), K2(n_neighbors=10**6), *(K2(n_neighbors=60, bounds=b) for b in BOUNDS))
@@ -18,6 +18,8 @@ def check_steps(problem, steps, width=None, threads=1):
     x, centers, labels, weights = problem
     methods = exact_methods(len(centers)) if width is None else [K2(width, bounds=b) for b in BOUNDS]
     engines = {str(m): bind(m, problem, threads) for m in methods}
+    if width is None:
+        engines["without sketches"] = bind(Sketched(len(centers), 1, False), problem, threads, sketch=False)
     slack = oracle.mean_error(x, weights)
     for t in range(steps):
         want = oracle.step(x, centers, labels, weights, width)

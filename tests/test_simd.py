@@ -14,7 +14,7 @@ SCRIPT = """
     import hashlib, json
     import numpy as np
     from problems import blobs, grid
-    from k2means import AKM, GDI, K2, Elkan, Given, Lloyd, MiniBatch, PlusPlus, Stop, _core, cluster
+    from k2means import AKM, GDI, K2, Elkan, Given, Lloyd, MiniBatch, PlusPlus, Sketched, Stop, _core, cluster
 
     def told(r):
         bits = r.labels.tobytes() + r.centers.tobytes()
@@ -25,8 +25,9 @@ SCRIPT = """
     for dtype in (np.float32, np.float64):
         for d in (1, 3, 16, 37, 130):
             for data in (blobs(700, d, 30, dtype), grid(400, d, dtype), blobs(700, d, 30, dtype) + dtype(50)):
-                for method in (Lloyd(), Elkan(), K2(7), K2(7, bounds="hamerly"), AKM(7), MiniBatch(spacing=3)):
-                    for init in (GDI(), PlusPlus(), Given(data[:40])):
+                k2 = K2(7), K2(7, bounds="hamerly"), Sketched(7)
+                for method in (Lloyd(), Elkan(), *k2, AKM(7), MiniBatch(spacing=3)):
+                    for init in (GDI(), GDI(exact=False), PlusPlus(), Given(data[:40])):
                         r = cluster(data, 40, method=method, init=init, stop=Stop(max_iter=6), n_threads=1)
                         results[f"{len(results)} {dtype.__name__} {d} {method} {init}"] = told(r)
     print(json.dumps([_core.simd, results]))

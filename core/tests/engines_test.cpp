@@ -49,7 +49,7 @@ void step_together(Engines<T>& engines, int steps, bool settle) {
       CHECK(same_state(*engines[e], *engines[0]));
     }
     if (settle && t % 3 == 2) {
-      for (auto& engine : engines) engine->settle();
+      for (auto& engine : engines) engine->settle(false);
       for (std::size_t e = 1; e < engines.size(); ++e) CHECK(same_state(*engines[e], *engines[0]));
     }
   }
@@ -81,10 +81,14 @@ void check_exact(const Matrix<T>& x, std::size_t k, int steps) {
     engines.push_back(k2::make_k2(p, survey, k, Bounds::elkan, 2, {}));
     engines.push_back(k2::make_k2(p, survey, 2 * k, Bounds::hamerly, 1, {}));
     engines.push_back(k2::make_akm(p, survey, {k, 3, false, 1}, 2, {}));
+    k2::Pool pool(2);
+    const k2::Sketch<T> sketch(p.x, survey, 1, pool);
+    engines.push_back(k2::make_sketched<T>(p, survey, &sketch, {k, 1, false}, 2, {}));
+    engines.push_back(k2::make_sketched<T>(p, survey, nullptr, {k, 1, false}, 3, {}));
     step_together(engines, steps, true);
   }
 }
-TEST(lloyd_elkan_akm_and_k2_over_all_centers_take_the_same_steps) {
+TEST(lloyd_elkan_akm_k2_and_sketched_over_all_centers_take_the_same_steps) {
   check_exact(data::blobs<float>(600, 5, 12, 1), 25, 9);
   check_exact(data::blobs<double>(300, 21, 8, 2), 15, 8);
   check_exact(data::grid<float>(400, 3, 4, 3), 25, 8);
@@ -128,6 +132,26 @@ void check_random(const Matrix<T>& x, std::size_t k, int steps) {
     step_together(minibatch, steps, false);
   }
 }
+template <class T>
+void check_sketched(const Matrix<T>& x, std::size_t k, std::size_t width, int steps) {
+  for (const Start<T>& start : starts(x, k)) {
+    const auto p = start.problem();
+    const auto survey = look(p);
+    k2::Pool pool(2);
+    const k2::Sketch<T> sketch(p.x, survey, 1, pool);
+    Engines<T> engines;
+    for (int threads = 1; threads <= 4; ++threads) {
+      engines.push_back(
+          k2::make_sketched<T>(p, survey, threads % 2 ? &sketch : nullptr, {width, 3, true}, threads, {}));
+    }
+    step_together(engines, steps, true);
+  }
+}
+TEST(sketched_takes_the_same_turns_for_all_threads_with_and_without_sketches) {
+  check_sketched(data::blobs<float>(600, 50, 12, 1), 40, 8, 8);
+  check_sketched(data::blobs<double>(500, 4, 9, 2), 40, 40, 8);
+  check_sketched(data::grid<float>(400, 3, 4, 3), 30, 6, 8);
+}
 TEST(methods_that_draw_at_random_draw_the_same_for_all_threads) {
   check_random(data::blobs<float>(600, 5, 12, 1), 40, 6);
   check_random(data::grid<double>(400, 3, 4, 3), 30, 6);
@@ -170,7 +194,7 @@ void check_plain(const Matrix<T>& x, std::size_t k, std::size_t width) {
       for (int t = 0; t < 8; ++t) {
         const std::vector<Label> before(engine->labels().begin(), engine->labels().end());
         const auto want = plain_assignment(x, engine->centers().value, k, width, before);
-        engine->settle();
+        engine->settle(false);
         CHECK(std::equal(want.begin(), want.end(), engine->labels().begin()));
         engine->step();
       }

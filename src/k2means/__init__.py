@@ -4,7 +4,7 @@ from .cluster import cluster
 from .estimator import K2Means
 from .initialize import GDI, Given, PlusPlus, Random
 from .loop import Ops, Record, Result, Stop
-from .methods import AKM, K2, Elkan, Lloyd, MiniBatch
+from .methods import AKM, K2, Elkan, Lloyd, MiniBatch, Sketched
 from .store import load, save
 from .vectors import read_vectors
 
@@ -24,6 +24,7 @@ __all__ = [
     "Random",
     "Record",
     "Result",
+    "Sketched",
     "Stop",
     "cluster",
     "load",

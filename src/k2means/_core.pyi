@@ -20,8 +20,9 @@ class Survey:
 
 class _Engine:
     def step(self) -> tuple[int, float, _Ops]: ...
-    def settle(self) -> tuple[int, float, _Ops]: ...
+    def settle(self, afresh: bool = False) -> tuple[int, float, _Ops]: ...
     def energy(self) -> float: ...
+    def mode(self) -> int: ...
     def labels(self) -> NDArray[np.int32]: ...
     def centers(self) -> _Rows: ...
 
@@ -54,6 +55,27 @@ def k2(
     bounds: str,
     threads: int,
 ) -> _Engine: ...
+
+class Sketch:
+    caught: float  # the part of the data's energy that lies along the directions
+    def head(self, width: int) -> _Rows: ...
+
+def sketch(x: _Rows, survey: Survey, seed: int, threads: int) -> Sketch: ...
+def sketched(
+    x: _Rows,
+    weights: NDArray[np.float64] | None,
+    survey: Survey,
+    centers: _Rows,
+    labels: NDArray[np.int32] | None,
+    sketch: Sketch | None,
+    neighbors: int,
+    turns: int,
+    hartigan: bool,
+    tol: float,
+    mode: int,
+    threads: int,
+) -> _Engine: ...
+def means(x: _Rows, weights: NDArray[np.float64] | None, labels: NDArray[np.int32], k: int, threads: int) -> _Rows: ...
 def akm(
     x: _Rows,
     weights: NDArray[np.float64] | None,
@@ -88,6 +110,7 @@ def gdi(
     iterations: int,
     seed: int,
     threads: int,
+    by_tree: bool = False,
 ) -> tuple[_Rows, NDArray[np.int32], _Ops]: ...
 def nearest(x: _Rows, centers: _Rows, shift: _Rows | None, threads: int) -> NDArray[np.int32]: ...
 def energy(

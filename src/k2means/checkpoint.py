@@ -88,7 +88,7 @@ class Keeper:
             return
         if len(trace) == self._written:
             return
-        state = Start(engine.centers(), engine.labels(), start.ops) if trace else start
+        state = Start(engine.centers(), engine.labels(), start.ops, engine.mode()) if trace else start
         try:
             write(self.path, self._identity, state, trace)
             self._written = len(trace)
@@ -115,7 +115,12 @@ def fingerprint(data: Data) -> str:
 
 
 def write(path: Path, identity: Mapping[str, Any], state: Start, trace: Sequence[Record]) -> None:
-    described = {"identity": identity, "trace": [asdict(r) for r in trace], "init_ops": asdict(state.ops)}
+    described = {
+        "identity": identity,
+        "trace": [asdict(r) for r in trace],
+        "init_ops": asdict(state.ops),
+        "mode": state.mode,
+    }
     arrays: dict[str, Any] = {"described": np.frombuffer(json.dumps(described).encode(), dtype=np.uint8)}
     arrays["centers"] = state.centers
     if state.labels is not None:
@@ -150,7 +155,7 @@ def read(path: Path, identity: Mapping[str, Any]) -> Saved:
     with np.load(io.BytesIO(body), allow_pickle=False) as arrays:
         described = json.loads(arrays["described"].tobytes())
         labels = arrays["labels"] if "labels" in arrays.files else None
-        start = Start(arrays["centers"], labels, Ops(**described["init_ops"]))
+        start = Start(arrays["centers"], labels, Ops(**described["init_ops"]), described.get("mode", 0))
     check_identity(path, described["identity"], identity)
     return Saved(start, tuple(map(Record.restored, described["trace"])))
 

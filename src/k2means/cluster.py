@@ -22,7 +22,7 @@ from .initialize import GDI, Data, Given, Init, random_key
 from .loop import OnStep, Ops, Result, Stop, run
 from .measure import FAR, ROOM, energy, nearest, unit_for
 from .memory import require_memory
-from .methods import K2, Method, Problem
+from .methods import K2, Method, Problem, Sketched
 
 
 def cluster(
@@ -46,8 +46,8 @@ def cluster(
         float64. Read in place unless it is far from the origin (see docs/design.md).
     k : int
         Number of clusters.
-    method : Lloyd, Elkan, K2, AKM or MiniBatch
-        Default `K2()`, the paper's.
+    method : Sketched, K2, Lloyd, Elkan, AKM or MiniBatch
+        Default `K2()`, the paper's. `Sketched()` is what `K2Means` does.
     init : Random, PlusPlus, GDI or Given
         Default `GDI()`.
     stop : Stop
@@ -124,7 +124,9 @@ def present_rows(x: NDArray[Any], present: NDArray[np.bool_], n_threads: int) ->
 
 def check_method(method: Any) -> None:
     if isinstance(method, type) or not hasattr(method, "bind"):
-        raise TypeError(f"method must be Lloyd(), Elkan(), K2(...), AKM(...) or MiniBatch(...), got {method!r}")
+        raise TypeError(
+            f"method must be Sketched(), K2(...), Lloyd(), Elkan(), AKM(...) or MiniBatch(...), got {method!r}"
+        )
 
 
 def check_stop(stop: Any) -> None:
@@ -255,7 +257,16 @@ def solve(
         saved = keeper.saved if keeper is not None else None
         start = init(data, k, rng) if saved is None else saved.start
         problem = Problem(
-            data.rows, data.weights, data.survey, start.centers, start.labels, data.n_threads, random_key(rng)
+            data.rows,
+            data.weights,
+            data.survey,
+            start.centers,
+            start.labels,
+            data.n_threads,
+            seed=random_key(rng),
+            tol=stop.tol * data.scale * data.scale,
+            mode=start.mode,
+            sketch=data.short_sketch,
         )
         engine = method.bind(problem)
         phase("iterate")
@@ -271,7 +282,11 @@ def solve(
         if keeper is not None and trace[-1].shift > stop.tol:  # not converged: more iterations may be wanted later
             keeper.save(engine, start, trace, last=True)
         phase("polish")
-        last = engine.settle()[2] if finish == "settle" else (0, 0, 0, 0.0)
+        last = (0, 0, 0, 0.0)
+        if finish == "settle":
+            last = engine.settle()[2]
+        elif finish == "exact" and isinstance(method, Sketched) and data.offset is None:
+            last, finish = engine.settle(afresh=True)[2], "settle"  # it looks at all centers, and that fast
         labels, moved_centers = engine.labels(), engine.centers()
     finally:
         restore(data)

@@ -35,11 +35,8 @@ from .interrupt import Interruption
 from .loop import OnStep, Ops, Record, Result, Stop
 from .measure import distances, energy, nearest, unit_for
 from .memory import require_bytes, require_memory
-from .methods import K2, Elkan, Lloyd, Method
+from .methods import K2, Elkan, Lloyd, Method, Sketched
 from .progress import both, reporter
-
-# How "auto" skips candidates: whichever of K2's bounds is faster.
-AUTO_BOUNDS: Literal["elkan", "hamerly"] = "hamerly"
 
 
 class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -221,7 +218,7 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         if isinstance(init, str):
             if init not in NAMED:
                 raise ValueError(f"init must be one of {sorted(NAMED)}, an array or a callable, got {init!r}")
-            return NAMED[init]
+            return GDI(exact=False) if init == "gdi" and self.algorithm == "auto" else NAMED[init]
         return init if isinstance(init, (GDI, PlusPlus, Random, Given)) else Given(init)
 
     def _identity(self, k: int, method: Method, seed: int) -> dict[str, Any]:
@@ -239,7 +236,7 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
 
     def _method(self) -> Method:
         methods: dict[str, Method] = {
-            "auto": K2(self.n_neighbors, bounds=AUTO_BOUNDS),
+            "auto": Sketched(self.n_neighbors),
             "k2": K2(self.n_neighbors),
             "lloyd": Lloyd(),
             "elkan": Elkan(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -25,6 +26,9 @@ class Problem:
     labels: NDArray[np.int32] | None
     n_threads: int
     seed: int = 0  # for methods that draw at random
+    tol: float = 0.0  # a shift up to this counts as none
+    mode: int = 0  # of a run taken up again, where it was
+    sketch: Callable[[], _core.Sketch | None] = lambda: None  # of the rows, if they have a short one
 
 
 class Method(Protocol):
@@ -61,6 +65,9 @@ class Elkan:
 
     def memory(self, n: int, d: int, k: int) -> int:
         return _common_memory(n, d, k) + 4 * n * k
+
+
+SKETCH = 32  # numbers in a sketch (core/sketch.hpp)
 
 
 def auto_neighbors(k: int) -> int:
@@ -105,6 +112,51 @@ class K2:
         per_row = 4 * width + 4 if self.bounds == "elkan" else 8
         per_center = 2 * 12 * width + 12 * (4 * width + 32)  # two graphs, and the shortlists they are chosen from
         return _common_memory(n, d, k) + per_row * n + per_center * k
+
+
+@dataclass(frozen=True)
+class Sketched:
+    """Neighbourhoods as in k²-means, Hartigan's comparison, and sketches in place of bounds (docs/sketched.md).
+
+    Lower energy than Lloyd's method from k-means++, and at the end every row has the nearest of all centers. What
+    `K2Means` does by default.
+
+    Parameters
+    ----------
+    n_neighbors : int or "auto"
+        The centers a row considers until nothing moves any more; then it considers all. "auto" is 128,
+        or all: of up to 1024 clusters of vectors that have 256 values or more.
+    turns : int
+        Parts an iteration is done in, with a move of the centers after each.
+    hartigan : bool
+        Whether to compare centers at first by what a move does to the energy, and not by distance alone.
+    """
+
+    n_neighbors: int | Literal["auto"] = "auto"
+    turns: int = 4
+    hartigan: bool = True
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.n_neighbors, str) and self.n_neighbors == "auto"):
+            check_count("n_neighbors", self.n_neighbors)
+        check_count("turns", self.turns)
+        if not isinstance(self.hartigan, (bool, np.bool_)):
+            raise TypeError(f"hartigan must be True or False, got {self.hartigan!r}")
+
+    def width(self, k: int, d: int) -> int:
+        """The neighbors of a center, for this many clusters of vectors of this length."""
+        if self.n_neighbors != "auto":
+            return min(int(self.n_neighbors), k)
+        return k if k <= (1024 if d >= 256 else 128) else 128
+
+    def bind(self, problem: Problem) -> Engine:
+        p = problem
+        options = (self.width(*p.centers.shape), int(self.turns), bool(self.hartigan), p.tol, p.mode)
+        return _core.sketched(p.x, p.weights, p.survey, p.centers, p.labels, p.sketch(), *options, p.n_threads)
+
+    def memory(self, n: int, d: int, k: int) -> int:
+        per_center = 2 * 12 * self.width(k, d) + 12 * (4 * self.width(k, d) + 32) + 2 * 4 * SKETCH
+        return _common_memory(n, d, k) + (4 * SKETCH + 16) * n + per_center * k
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,161 @@
+// Assignment pruned by sketches: few distances are measured, and none that could win is missed.
+//
+// An iteration is done in turns, and the centers move between them. It goes through three modes. At first a row looks
+// at the centers near its own, as in k²-means, with Hartigan's comparison (weighing.hpp). When few rows move, the
+// comparison becomes the plain one. When none moves, rows look at all centers: if nothing moves then, every row has
+// its nearest center.
+#pragma once
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "groups.hpp"
+#include "neighbors.hpp"
+#include "random.hpp"
+#include "sketch_search.hpp"
+#include "types.hpp"
+
+namespace k2 {
+
+struct SketchOptions {
+  std::size_t neighbors;  // centers near its own that a row looks at
+  std::size_t turns;      // parts of an iteration
+  bool hartigan;          // begin with Hartigan's comparison
+};
+
+template <class T>
+class AssignSketched {
+ public:
+  AssignSketched(std::size_t k, SketchSearch<T> search, const SketchOptions& options)
+      : options_(options),
+        narrow_(options.neighbors < k),
+        mode_(options.hartigan ? Mode::hartigan : Mode::plain),
+        search_(std::move(search)) {}
+
+  // The rows whose turn it is.
+  Assigned operator()(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, Pool& pool) {
+    before_.assign(labels.begin(), labels.end());
+    if (turn_ == 0 && looked_at_all_) mode_ = Mode::plain, looked_at_all_ = false;
+    const bool first = labels[0] == kUnassigned;
+    search_.prepare(centers, labels, mode_ == Mode::hartigan && !first, pool);
+    Assigned out;
+    if (first || mode_ == Mode::exact || !narrow_) {
+      out = over_all(x, centers, labels, first ? 1 : options_.turns, false, pool);
+    } else {
+      if (turn_ == 0 || graph_.id.empty()) {
+        if (graph_.id.empty()) guess(centers.k);
+        std::swap(graph_, before_graph_);
+        find_neighbors_(centers, options_.neighbors, before_graph_, graph_, pool);
+        out.ops.distances += static_cast<std::uint64_t>(centers.k) * (centers.k - 1) / 2;
+      }
+      out += over_lists(x, centers, labels, pool);
+    }
+    moved_ += out.moved;
+    if (++turn_ == options_.turns) {
+      looked_at_all_ = mode_ == Mode::exact;
+      if (mode_ == Mode::hartigan && moved_ * 1000 <= static_cast<std::int64_t>(x.n)) mode_ = Mode::plain;
+      turn_ = 0, moved_ = 0;
+    }
+    return out;
+  }
+
+  // All rows, all centers, the plain comparison. `afresh`: ties as if no row had a label, so as `predict` decides them.
+  Assigned settle(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, bool afresh, Pool& pool) {
+    search_.prepare(centers, labels, false, pool);
+    return over_all(x, centers, labels, 1, afresh, pool);
+  }
+
+  // The mode as a number, for a run that is interrupted between two iterations and taken up again.
+  int mode() const { return looked_at_all_ ? static_cast<int>(Mode::plain) : static_cast<int>(mode_); }
+  void enter(int mode) { mode_ = std::max(mode_, static_cast<Mode>(mode)); }
+
+  // Nothing moves: go on more strictly, if that is possible.
+  bool advance() {
+    if (mode_ == Mode::exact || (mode_ == Mode::plain && !narrow_)) return false;
+    mode_ = mode_ == Mode::hartigan ? Mode::plain : Mode::exact;
+    return true;
+  }
+
+  // The energy has risen, as it may when many rows move at once: take the turn back, and compare plainly from now on.
+  void undo(std::span<Label> labels) {
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      if (labels[i] == before_[i]) continue;
+      labels[i] = before_[i];
+      forget(static_cast<Row>(i));
+    }
+    if (mode_ == Mode::hartigan) mode_ = Mode::plain;
+  }
+
+  void forget(Row i) { search_.forget(i); }
+
+ private:
+  enum class Mode { hartigan, plain, exact };
+  static constexpr std::size_t kPiece = 192;  // rows of a cluster that are one piece of work
+
+  // Neighbors to begin with, which tell how far to look for the true ones: those of near names. GDI names its clusters
+  // in the order of its tree.
+  void guess(std::size_t k) {
+    graph_.width = options_.neighbors;
+    graph_.id.resize(k * graph_.width);
+    for (std::size_t l = 0; l < k; ++l) {
+      const std::size_t first = std::min(l - std::min(l, graph_.width / 2), k - graph_.width);
+      for (std::size_t s = 0; s < graph_.width; ++s) graph_.id[l * graph_.width + s] = static_cast<Label>(first + s);
+    }
+  }
+
+  bool has_turn(Row i, std::size_t turns) const { return turns == 1 || Random::mix(i) % turns == turn_; }
+
+  Assigned over_all(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, std::size_t turns, bool afresh,
+                    Pool& pool) {
+    chosen_.clear();
+    if (labels[0] == kUnassigned) {
+      for (std::size_t i = 0; i < x.n; ++i) chosen_.push_back(static_cast<Row>(i));
+    } else {  // rows of a cluster together: they measure the same centers
+      groups_.sort(labels, centers.k, x.n);
+      for (const Groups::Piece& piece : groups_.pieces()) {
+        for (const Row i : groups_.rows(piece)) {
+          if (has_turn(i, turns)) chosen_.push_back(i);
+        }
+      }
+    }
+    return pool.tally<Assigned>(chosen_.size(), SketchSearch<T>::kBlock, [&](std::size_t a, std::size_t b, int worker) {
+      return search_.look(x, centers, labels, {chosen_.data() + a, b - a}, search_.all(), afresh, worker);
+    });
+  }
+
+  Assigned over_lists(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, Pool& pool) {
+    groups_.sort(labels, centers.k, kPiece);
+    return pool.tally<Assigned>(groups_.pieces().size(), 1, [&](std::size_t p, std::size_t, int worker) {
+      const Groups::Piece& piece = groups_.pieces()[p];
+      Row rows[kPiece];
+      std::size_t m = 0;
+      for (const Row i : groups_.rows(piece)) {
+        if (has_turn(i, options_.turns)) rows[m++] = i;
+      }
+      Assigned out;
+      if (m == 0) return out;
+      const auto& list = search_.listed(graph_.ids(piece.cluster), worker);
+      for (std::size_t a = 0; a < m; a += SketchSearch<T>::kBlock) {
+        const std::size_t count = std::min(SketchSearch<T>::kBlock, m - a);
+        out += search_.look(x, centers, labels, {rows + a, count}, list, false, worker);
+      }
+      return out;
+    });
+  }
+
+  SketchOptions options_;
+  bool narrow_;  // rows look at some of the centers
+  Mode mode_;
+  bool looked_at_all_ = false;
+  std::size_t turn_ = 0;
+  std::int64_t moved_ = 0;  // in the turns of this iteration
+  SketchSearch<T> search_;
+  std::vector<Label> before_;  // labels before this turn
+  Neighbors graph_, before_graph_;
+  NeighborSearch<T> find_neighbors_;
+  Groups groups_;
+  std::vector<Row> chosen_;
+};
+
+}  // namespace k2

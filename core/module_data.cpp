@@ -1,0 +1,101 @@
+// The Python module's other half: starts, sketches, and what can be asked of given centers.
+#include "module.hpp"
+
+namespace k2 {
+
+template <class T>
+void define_questions(nb::module_& m) {
+  nb::class_<Sketch<T>>(m, (std::string("Sketch") + (sizeof(T) == 4 ? "Float" : "Double")).c_str(),
+                        "Sketches of the rows of a matrix.")
+      .def_prop_ro("caught", &Sketch<T>::caught, "The part of the data's energy that lies along the directions.")
+      .def(
+          "head",
+          [](const Sketch<T>& s, std::size_t width) {
+            const auto r = s.rows();
+            std::vector<T> out(r.n * width);
+            for (std::size_t i = 0; i < r.n; ++i) std::copy_n(r[i], width, out.data() + i * width);
+            return give(std::move(out), {r.n, width});
+          },
+          "The first `width` coordinates.");
+  m.def(
+      "sketch",
+      [](Matrix<T> x, const Survey& s, std::uint64_t seed, int threads) {
+        Pool pool(threads, interrupted);
+        return released([&] { return std::make_unique<Sketch<T>>(rows(x), s, seed, pool); });
+      },
+      "x"_a.noconvert(), "survey"_a, "seed"_a, "threads"_a);
+  m.def(
+      "means",
+      [](Matrix<T> x, Weights w, Vector<Label> labels, std::size_t k, int threads) {
+        Pool pool(threads, interrupted);
+        return give(released([&] { return means_of(rows(x), pointer(w), {labels.data(), labels.shape(0)}, k, pool); }),
+                    {k, x.shape(1)});
+      },
+      "x"_a.noconvert(), "weights"_a.none().noconvert(), "labels"_a.noconvert(), "k"_a, "threads"_a);
+  m.def(
+      "survey",
+      [](Matrix<T> x, Weights w, int threads) {
+        require(x.shape(0) >= 1, "no rows");
+        Pool pool(threads, interrupted);
+        return released([&] { return survey_rows(rows(x), pointer(w), pool); });
+      },
+      "x"_a.noconvert(), "weights"_a.none().noconvert(), "threads"_a);
+
+  m.def(
+      "plus_plus",
+      [](Matrix<T> x, Weights w, std::size_t k, int trials, std::uint64_t seed, int threads) {
+        Pool pool(threads, interrupted);
+        Chosen c = released([&] { return plus_plus(rows(x), pointer(w), k, trials, seed, pool); });
+        const std::size_t count = c.rows.size();
+        return std::make_tuple(give(std::move(c.rows), {count}), tuple(c.ops));
+      },
+      "x"_a.noconvert(), "weights"_a.none().noconvert(), "k"_a, "trials"_a, "seed"_a, "threads"_a);
+
+  m.def(
+      "gdi",
+      [](Matrix<T> x, Weights w, const Survey& survey, std::size_t k, int iterations, std::uint64_t seed, int threads,
+         bool by_tree) {
+        Pool pool(threads, interrupted);
+        Division<T> g = released(
+            [&] { return GreedyDivision<T>(rows(x), pointer(w), seed, iterations)(k, survey, pool, by_tree); });
+        return std::make_tuple(give(std::move(g.centers), {k, x.shape(1)}), give(std::move(g.labels), {x.shape(0)}),
+                               tuple(g.ops));
+      },
+      "x"_a.noconvert(), "weights"_a.none().noconvert(), "survey"_a, "k"_a, "iterations"_a, "seed"_a, "threads"_a,
+      "by_tree"_a = false);
+
+  m.def(
+      "nearest",
+      [](Matrix<T> x, Matrix<T> centers, std::optional<Vector<T>> shift, int threads) {
+        require(x.shape(1) == centers.shape(1), "x and centers differ in columns");
+        Pool pool(threads, interrupted);
+        return give(
+            released([&] { return nearest_centers(rows(x), rows(centers), shift ? shift->data() : nullptr, pool); }),
+            {x.shape(0)});
+      },
+      "x"_a.noconvert(), "centers"_a.noconvert(), "shift"_a.none().noconvert(), "threads"_a);
+
+  m.def(
+      "energy",
+      [](Matrix<T> x, Weights w, Matrix<T> centers, Vector<Label> labels, int threads) {
+        require(x.shape(1) == centers.shape(1) && x.shape(0) == labels.shape(0), "shapes of x, centers, labels differ");
+        Pool pool(threads, interrupted);
+        return released([&] { return energy_of(rows(x), pointer(w), rows(centers), labels.data(), pool); });
+      },
+      "x"_a.noconvert(), "weights"_a.none().noconvert(), "centers"_a.noconvert(), "labels"_a.noconvert(), "threads"_a);
+
+  m.def(
+      "distances",
+      [](Matrix<T> x, Matrix<T> centers, int threads) {
+        require(x.shape(1) == centers.shape(1), "x and centers differ in columns");
+        Pool pool(threads, interrupted);
+        return give(released([&] { return all_distances(rows(x), rows(centers), pool); }),
+                    {x.shape(0), centers.shape(0)});
+      },
+      "x"_a.noconvert(), "centers"_a.noconvert(), "threads"_a);
+}
+
+template void define_questions<float>(nb::module_&);
+template void define_questions<double>(nb::module_&);
+
+}  // namespace k2

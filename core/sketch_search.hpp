@@ -1,0 +1,188 @@
+// The best of many centers for each row, by sketches: which few could win, and which of those does.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "contest.hpp"
+#include "panels.hpp"
+#include "parallel.hpp"
+#include "sketch.hpp"
+#include "types.hpp"
+#include "weighing.hpp"
+
+namespace k2 {
+
+template <class T>
+class SketchSearch {
+ public:
+  static constexpr std::size_t kBlock = 48;  // rows whose products are made at once
+
+  // Centers packed as sketches, and what a row must know of each to pass it by.
+  struct Packed {
+    Panels<T> panels;
+    std::vector<T> stretch, margin;
+    Label id(std::size_t slot) const { return panels.id(slot); }
+    void resize() {
+      stretch.assign(panels.panels() * panels.width(), T(1));
+      margin.assign(panels.panels() * panels.width(), T(0));
+    }
+  };
+
+  // `sketch` null: the rows have no short sketch, or are short themselves; they are their own.
+  SketchSearch(std::size_t n, std::size_t k, const double* weights, const Sketch<T>* sketch, int workers)
+      : sketch_(sketch),
+        weighing_(n, weights),
+        clock_(k, 0.0),
+        upper_(n, std::numeric_limits<float>::infinity()),
+        scratch_(static_cast<std::size_t>(workers)) {}
+
+  void forget(Row i) { upper_[i] = std::numeric_limits<float>::infinity(); }
+
+  // The centers have moved. What counts is Hartigan's comparison or the plain one.
+  void prepare(const Centers<T>& centers, std::span<const Label> labels, bool hartigan, Pool& pool) {
+    for (std::size_t j = 0; j < centers.k; ++j) clock_[j] += centers.drift[j];
+    hartigan ? weighing_.hartigan(labels, centers.k) : weighing_.plain();
+    const Rows<const T> all{centers.value.data(), centers.k, centers.d};
+    if (sketch_) {
+      center_sketch_.resize(centers.k * Sketch<T>::kWidth);
+      center_margin_.resize(centers.k);
+      sketch_->of(all, center_sketch_.data(), center_margin_.data(), pool);
+      all_.panels.pack({center_sketch_.data(), centers.k, Sketch<T>::kWidth}, nullptr, pool);
+    } else {
+      all_.panels.pack(all, nullptr, pool);
+    }
+    all_.resize();
+    for (std::size_t j = 0; j < centers.k; ++j) {
+      all_.stretch[j] = weighing_.template stretch<T>(j);
+      if (sketch_) all_.margin[j] = center_margin_[j];
+    }
+  }
+
+  const Packed& all() const { return all_; }
+
+  // Some of the centers, in the scratch of a worker.
+  const Packed& listed(std::span<const Label> ids, int worker) {
+    Packed& list = scratch_[static_cast<std::size_t>(worker)].list;
+    list.panels.pack(all_.panels, ids);
+    list.resize();
+    for (std::size_t e = 0; e < ids.size(); ++e) {
+      list.stretch[e] = all_.stretch[static_cast<std::size_t>(ids[e])];
+      list.margin[e] = all_.margin[static_cast<std::size_t>(ids[e])];
+    }
+    return list;
+  }
+
+  // A block of rows: the products of their sketches with those of all the packed centers, then each on its own.
+  // `afresh`: ties go to the lowest index, and not to the label a row has.
+  Assigned look(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, std::span<const Row> rows,
+                const Packed& packed, bool afresh, int worker) {
+    Scratch& s = scratch_[static_cast<std::size_t>(worker)];
+    const Rows<const T> h = sketch_ ? sketch_->rows() : x;
+    const Panels<T>& panels = packed.panels;
+    const std::size_t width = panels.width(), padded = panels.panels() * width;
+    s.dots.resize(kBlock * padded), s.found.resize(padded);
+    const T* sketches[kBlock];
+    for (std::size_t r = 0; r < rows.size(); ++r) prefetch_row(sketches[r] = h[rows[r]], h.d);
+    for (std::size_t first = 0; first < panels.panels(); first += kCenters / width) {
+      const std::size_t count = std::min(kCenters / width, panels.panels() - first);
+      kernel_.dots(sketches, rows.size(), panels.panel(first), count, h.d, s.dots.data() + first * width, padded);
+    }
+    Assigned out;
+    out.ops.products = rows.size() * panels.count() * h.d / x.d;
+    const double error = difference_error<T>(h.d);
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      const double square = static_cast<double>(kernel_.square(sketches[r], h.d));
+      const Gate<T> gate{panels.base(),
+                         panels.slack(),
+                         packed.stretch.data(),
+                         packed.margin.data(),
+                         T(std::sqrt(square) * (1 + 2 * error)),
+                         T(square * (1 - 8 * error) - underflow<T>(h.d)),
+                         T(0),
+                         sketch_ ? sketch_->margin()[rows[r]] : T(0)};
+      out += choose(x, centers, labels, rows[r], packed, gate, afresh, s.dots.data() + r * padded, s.found);
+    }
+    return out;
+  }
+
+ private:
+  static constexpr std::size_t kCenters = 256;  // whose products are made at once
+
+  struct Scratch {
+    Packed list;
+    std::vector<T> dots;
+    std::vector<std::int32_t> found;
+  };
+
+  // One row: measure those that pass the gate, the most likely first, for it may close the gate to others.
+  Assigned choose(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, Row i, const Packed& packed,
+                  Gate<T> gate, bool afresh, const T* dots, std::vector<std::int32_t>& found) {
+    const Label own = labels[i];
+    const auto l = static_cast<std::size_t>(own);
+    const double error = difference_error<T>(x.d), lost = underflow<T>(x.d);
+    Assigned out;
+    Contest<T> contest(centers, x[i], afresh ? kUnassigned : own);
+    auto score = [&](std::int32_t e) { return gate.base[e] - 2 * dots[e] - gate.norm * gate.slack[e]; };
+    auto open_for = [&](double value) {  // those that may count for less than this
+      gate.reach = T(std::sqrt(value * (1 + 2 * error) + 2 * lost) * (1 + 8 * kUnit<T>));
+    };
+    auto passes = [&](std::int32_t e) {
+      const T far = gate.reach * gate.stretch[e] + (gate.margin[e] + gate.own_margin);
+      return score(e) + gate.square < far * far;
+    };
+    auto measure = [&](std::int32_t e) {
+      const Label j = packed.id(static_cast<std::size_t>(e));
+      contest.enter(j, weighing_.other(i, static_cast<std::size_t>(j)));
+      open_for(contest.value());
+      ++out.ops.distances;
+    };
+    auto count = [&] { return kernel_.survivors(dots, gate, packed.stretch.size(), 0, found.data()); };
+    auto is_own = [&](std::int32_t e) { return packed.id(static_cast<std::size_t>(e)) == own; };
+
+    if (own == kUnassigned) {
+      std::int32_t likely = 0;
+      for (std::size_t e = 1; e < packed.panels.count(); ++e) {
+        if (score(static_cast<std::int32_t>(e)) < score(likely)) likely = static_cast<std::int32_t>(e);
+      }
+      measure(likely);
+    } else {
+      if (weighing_.alone(i, l)) return out;
+      const double upper = static_cast<double>(upper_[i]) + clock_[l], keeps = weighing_.own(i, l);
+      if (upper < std::numeric_limits<double>::infinity()) {  // then perhaps it need not be measured at all
+        open_for(upper * upper * keeps);
+        const std::size_t m = count();
+        if (m == 0 || (m == 1 && is_own(found[0]))) return out;
+      }
+      contest.enter(own, keeps);
+      open_for(contest.value());
+      ++out.ops.distances;
+    }
+    const std::size_t m = count();
+    const auto likely = std::min_element(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(m),
+                                         [&](auto a, auto b) { return score(a) < score(b); });
+    if (m > 0) std::iter_swap(found.begin(), likely);
+    for (std::size_t f = 0; f < m; ++f) {
+      if (!is_own(found[f]) && passes(found[f])) measure(found[f]);
+    }
+    out.moved = contest.best() != own;
+    labels[i] = contest.best();
+    const double upper = Slack::of<T>(x.d).above(contest.square());
+    const double since = clock_[static_cast<std::size_t>(labels[i])];
+    upper_[i] = static_cast<float>(upper - since + (upper + since) * 0x1p-22);
+    return out;
+  }
+
+  const Kernels<T>& kernel_ = kernels<T>();
+  const Sketch<T>* sketch_;
+  Weighing weighing_;
+  std::vector<double> clock_;  // how far each center has come since the start
+  std::vector<float> upper_;   // how far its own center was from a row when measured last, less that center's clock
+  std::vector<T> center_sketch_, center_margin_;
+  Packed all_;
+  std::vector<Scratch> scratch_;
+};
+
+}  // namespace k2

@@ -1,0 +1,98 @@
+// Vectors as wide as the CPU's, and the tile of inner products they make. Compiled twice for each variant: fused in
+// tiles_*.cpp, and without fusing in exact_*.cpp. Each product of a row and a center is a sum of its own, in the order
+// of the columns; so the unfused one has the same bits on every CPU. Anonymous namespace only, see exact_impl.hpp.
+#include <cstring>
+
+#include "distance.hpp"
+
+namespace k2 {
+namespace {
+namespace wide {
+
+#if defined(__AVX512F__)
+constexpr std::size_t kBytes = 64, kTall = 12;
+#elif defined(__AVX__)
+constexpr std::size_t kBytes = 32, kTall = 6;
+#elif defined(__aarch64__)
+constexpr std::size_t kBytes = 16, kTall = 8;
+#else
+constexpr std::size_t kBytes = 16, kTall = 6;
+#endif
+
+template <class T>
+struct Vec {
+  typedef T type __attribute__((vector_size(kBytes)));
+  static constexpr std::size_t lanes = kBytes / sizeof(T);
+};
+template <class T>
+using V = typename Vec<T>::type;
+template <class T>
+constexpr std::size_t kLanes = Vec<T>::lanes;
+template <class T>
+constexpr std::size_t kPanel = 2 * kLanes<T>;
+
+template <class T>
+inline V<T> load(const T* p) {
+  V<T> v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+template <class T>
+inline void store(T* p, V<T> v) {
+  std::memcpy(p, &v, sizeof v);
+}
+// out[r][0..kPanel) (+)= rows[r][0..depth) . panel, for M rows at once.
+template <class T, std::size_t M>
+inline void tile(const T* const* rows, std::size_t first, const T* panel, std::size_t depth, bool fresh, T* out,
+                 std::size_t stride) {
+  constexpr std::size_t L = kLanes<T>;
+  const T* x[M];
+  V<T> a[M], b[M];
+  for (std::size_t r = 0; r < M; ++r) x[r] = rows[r] + first, a[r] = V<T>{}, b[r] = V<T>{};
+  for (std::size_t i = 0; i < depth; ++i) {
+    const V<T> c0 = load(panel), c1 = load(panel + L);
+    panel += 2 * L;
+#pragma GCC unroll 12
+    for (std::size_t r = 0; r < M; ++r) {
+      const T v = x[r][i];
+      a[r] += v * c0;
+      b[r] += v * c1;
+    }
+  }
+  for (std::size_t r = 0; r < M; ++r) {
+    T* o = out + r * stride;
+    store(o, fresh ? a[r] : load(o) + a[r]);
+    store(o + L, fresh ? b[r] : load(o + L) + b[r]);
+  }
+}
+
+template <class T, std::size_t M>
+inline void last_rows(std::size_t m, const T* const* rows, std::size_t first, const T* panel, std::size_t depth,
+                      bool fresh, T* out, std::size_t stride) {
+  if constexpr (M > 0) {
+    if (m == M) return tile<T, M>(rows, first, panel, depth, fresh, out, stride);
+    last_rows<T, M - 1>(m, rows, first, panel, depth, fresh, out, stride);
+  }
+}
+
+template <class T>
+void dots(const T* const* rows, std::size_t m, const T* panels, std::size_t count, std::size_t d, T* out,
+          std::size_t stride) {
+  const std::size_t slices = (d + kDepth - 1) / kDepth, even = (d + slices - 1) / slices;
+  for (std::size_t first = 0; first < d; first += even) {
+    const std::size_t depth = d - first < even ? d - first : even;
+    for (std::size_t p = 0; p < count; ++p) {
+      const T* panel = panels + (p * d + first) * kPanel<T>;
+      T* o = out + p * kPanel<T>;
+      std::size_t r = 0;
+      for (; r + kTall <= m; r += kTall) {
+        tile<T, kTall>(rows + r, first, panel, depth, first == 0, o + r * stride, stride);
+      }
+      last_rows<T, kTall - 1>(m - r, rows + r, first, panel, depth, first == 0, o + r * stride, stride);
+    }
+  }
+}
+
+}  // namespace wide
+}  // namespace
+}  // namespace k2

@@ -1,0 +1,309 @@
+"""The numbers of the race's report, from the lines of race.jsonl. Pure data; a ratio never leaves its session."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .race_data import OVER_K, OVER_N, ROWS
+from .race_runners import OUR_RUNNER
+from .runner import Line
+
+Point = tuple[int, float, float]  # iteration, seconds, energy by R
+PLUS_PLUS, HIERARCHICAL, FAISS = "faiss k-means++", "superkmeans hierarchical", "faiss"
+
+
+@dataclass
+class Best:
+    """A runner on a row: the best of its repetitions, which all do the same."""
+
+    name: str
+    ours: bool
+    point: bool  # a single run at its shipped defaults, or of a kind that cannot go on
+    config: str
+    reached: float
+    hits: dict[float, float] = field(default_factory=dict)  # seconds by level
+    curve: dict[int, tuple[float, float]] = field(default_factory=dict)  # iteration: seconds, energy
+    longest: float = math.inf
+    init: float | None = None
+    labels: float | None = None
+    repetitions: int = 0
+    foreign: float = 0.0  # of the least disturbed
+    deviation: float = 0.0  # between runs that should be the same
+    memory: int | None = None  # bytes beyond what was there before
+    versions: dict[str, str] = field(default_factory=dict)
+
+    def add(self, line: Line) -> None:
+        self.foreign = line.get("foreign", 0.0) if not self.repetitions else min(self.foreign, line.get("foreign", 0.0))
+        self.repetitions += 1
+        self.deviation = max(self.deviation, line.get("deviation", 0.0))
+        self.longest = min(self.longest, line["longest"])
+        self.init, self.labels = (least(a, line.get(b)) for a, b in ((self.init, "init"), (self.labels, "labels")))
+        for level, seconds in line["hits"].items():
+            self.hits[float(level)] = min(self.hits.get(float(level), math.inf), seconds)
+        for t, seconds, energy in line["curve"]:
+            self.curve[t] = (min(self.curve.get(t, (math.inf,))[0], seconds), energy)
+
+    @property
+    def points(self) -> list[Point]:
+        return [(t, *self.curve[t]) for t in sorted(self.curve)]
+
+    def energy_at(self, seconds: float) -> float | None:
+        """Of the last iteration finished by then; None: there was none yet."""
+        return min((e for _, s, e in self.points if s <= seconds), default=None)
+
+    def per_iteration(self, first: int = 20) -> float | None:
+        """Mean seconds of the first iterations, the very first and the initialisation left out."""
+        timed = [(t, s) for t, s, _ in self.points if t <= first]
+        if len(timed) < 2:
+            return None
+        (a, begin), (b, end) = timed[0], timed[-1]
+        return (end - begin) / (b - a)
+
+
+def least(a: float | None, b: float | None) -> float | None:
+    return min((x for x in (a, b) if x is not None), default=None)
+
+
+@dataclass(frozen=True)
+class Rival:
+    """The peer that ours is measured against. Not `reached`: nobody got there; it counts with its longest run."""
+
+    name: str
+    seconds: float
+    reached: bool
+
+
+@dataclass
+class Result:
+    """A row of the race, as one session has it."""
+
+    row: str
+    session: str
+    n: int
+    d: int
+    k: int
+    R: float
+    bests: dict[str, Best]
+    gaps: dict[str, str]
+
+    @property
+    def ours(self) -> Best | None:
+        return self.bests.get(OUR_RUNNER)
+
+    def rival(self, level: float) -> Rival | None:
+        """The fastest peer; if none reaches the level, the one that came closest, of those that can go on."""
+        peers = [b for b in self.bests.values() if not b.ours]
+        hits = [Rival(b.name, b.hits[level], True) for b in peers if level in b.hits]
+        if hits:
+            return min(hits, key=lambda r: r.seconds)
+        others = [b for b in peers if not b.point] or peers
+        closest = min(others, key=lambda b: b.reached, default=None)
+        return None if closest is None else Rival(closest.name, closest.longest, False)
+
+    def ratio(self, level: float) -> float | None:
+        """The rival's seconds by ours; None if ours does not get there, or there is nobody to compare with."""
+        rival = self.rival(level)
+        if self.ours is None or level not in self.ours.hits or rival is None:
+            return None
+        return rival.seconds / self.ours.hits[level]
+
+
+def results(lines: Iterable[Line]) -> dict[str, Result]:
+    """By row: of the last session that has ours and a peer, or else of the last one."""
+    lines = list(lines)
+    sessions: dict[str, dict[str, list[Line]]] = {}
+    for line in lines:
+        if "curve" in line:
+            sessions.setdefault(line["row"], {}).setdefault(line["session"], []).append(line)
+    out = {}
+    for row in sorted(sessions, key=row_order):
+        by_age = sorted(sessions[row].items(), key=lambda s: max(line["at"] for line in s[1]))
+        complete = [s for s in by_age if len({line["ours"] for line in s[1]}) == 2]
+        session, found = (complete or by_age)[-1]
+        out[row] = result(row, session, found, lines)
+    return out
+
+
+def row_order(row: str) -> tuple[int, str]:
+    known = [*ROWS, *OVER_N]
+    return (known.index(row) if row in known else len(known), row)
+
+
+def result(row: str, session: str, found: list[Line], lines: list[Line]) -> Result:
+    bests: dict[str, Best] = {}
+    for line in found:
+        name = line["runner"]
+        if name not in bests:
+            bests[name] = Best(name, line["ours"], line["point"], line["config"], line["reached"])
+            bests[name].versions = line["versions"]
+        bests[name].add(line)
+    gaps = {}
+    for line in lines:
+        if line.get("row") != row:
+            continue
+        if "gap" in line and line["session"] == session and line["runner"] not in bests:
+            gaps[line["runner"]] = line["gap"]
+        elif "peak" in line and line["runner"] in bests:  # memory does not depend on the load: of any session
+            bests[line["runner"]].memory = line["peak"] - line["before"]
+    first = found[0]
+    return Result(row, session, first["n"], first["d"], first["k"], first["R"], bests, gaps)
+
+
+# ---- growth ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Seconds per iteration over n or k, and the slope on log-log."""
+
+    runner: str
+    axis: str
+    points: list[tuple[int, float]]
+
+    @property
+    def slope(self) -> float | None:
+        if len({x for x, _ in self.points}) < 2:
+            return None
+        x, y = (np.log([p[i] for p in self.points]) for i in (0, 1))
+        return float(np.polyfit(x, y, 1)[0])
+
+
+def growth(found: dict[str, Result], axis: str, runner: str) -> Growth:
+    points = []
+    for row in OVER_K if axis == "k" else OVER_N:
+        best = found[row].bests.get(runner) if row in found else None
+        seconds = best.per_iteration() if best is not None else None
+        if seconds:
+            points.append((found[row].k if axis == "k" else found[row].n, seconds))
+    return Growth(runner, axis, points)
+
+
+# ---- the goals of the race ---------------------------------------------------------------------------------------
+
+
+@dataclass
+class Goal:
+    """`values`: row, what was measured, is it enough (None: not measured)."""
+
+    text: str
+    values: list[tuple[str, str, bool | None]] = field(default_factory=list)
+
+    @property
+    def state(self) -> str:
+        states = [ok for _, _, ok in self.values]
+        if False in states:
+            return "missed"
+        return "reached" if states and None not in states else "not run" if True not in states else "reached so far"
+
+
+def every_row(found: dict[str, Result]) -> list[str]:
+    """Every row of the plan, run or not, and a user's own; those of the scaling are for their own table."""
+    return [*ROWS, *(row for row in found if row not in ROWS and row not in OVER_N)]
+
+
+def ratio_goal(found: dict[str, Result], text: str, level: float, wanted: dict[str, float]) -> Goal:
+    goal = Goal(text)
+    for row, least_ratio in wanted.items():
+        r = found.get(row)
+        ratio, rival = (r.ratio(level), r.rival(level)) if r is not None else (None, None)
+        if r is None or r.ours is None or rival is None:
+            goal.values.append((row, "not run", None))
+        elif ratio is None:
+            goal.values.append((row, f"ours ends at {r.ours.reached:.4f} R", False))
+        else:  # of a peer that never gets there, the ratio is a lower bound
+            ok = True if ratio >= least_ratio else (False if rival.reached else None)
+            goal.values.append((row, f"{'' if rival.reached else '> '}{ratio:.1f} of {least_ratio:g}", ok))
+    return goal
+
+
+def goals(found: dict[str, Result]) -> list[Goal]:
+    """Those of the issue, each with what was measured."""
+    two_hundred = {row: 3.0 for row, r in ROWS.items() if r.k == 200} | {"cnncaltech* k=200": 2.0, "yale k=200": 2.0}
+    thousand = {"mnist k=1000": 4.0, "cifar k=1000": 4.0, "covtype k=1000": 6.0, "covtype581k k=1000": 6.0}
+    largest = {"covtype581k k=10000": 8.0, "mixture1m k=10000": 8.0}
+    return [
+        ratio_goal(found, "1.01 R, k = 200: fastest peer by ours at least 3 (cnncaltech, yale: 2)", 1.01, two_hundred),
+        ratio_goal(found, "1.01 R, k = 1000: at least 4 on mnist and cifar, 6 on covtype", 1.01, thousand),
+        ratio_goal(found, "1.01 R, k = 10000: at least 8", 1.01, largest),
+        init_goal(found),
+        pass_goal(found),
+        *growth_goals(found),
+        memory_goal(found),
+        hierarchical_goal(found),
+    ]
+
+
+def init_goal(found: dict[str, Result]) -> Goal:
+    goal = Goal("GDI takes at most 1/5 of the seconds of faiss's k-means++, on every row")
+    for row, ours, theirs in init_seconds(found):
+        if ours is None or theirs is None:
+            goal.values.append((row, "not run", None))
+        else:
+            goal.values.append((row, f"{ours / theirs:.3f}", ours <= theirs / 5))
+    return goal
+
+
+def init_seconds(found: dict[str, Result]) -> list[tuple[str, float | None, float | None]]:
+    """Of ours and of faiss's k-means++."""
+    out = []
+    for row in every_row(found):
+        bests = found[row].bests if row in found else {}
+        ours, theirs = (bests[name].init if name in bests else None for name in (OUR_RUNNER, PLUS_PLUS))
+        out.append((row, ours, theirs or None))
+    return out
+
+
+def pass_goal(found: dict[str, Result]) -> Goal:
+    goal, row = Goal("GDI takes at most 0.3 of one exhaustive pass on mnist, k = 1000"), "mnist k=1000"
+    bests = found[row].bests if row in found else {}
+    ours, faiss = bests.get(OUR_RUNNER), bests.get(FAISS)
+    exhaustive = faiss.labels if faiss is not None else None  # faiss's, which surely looks at every center
+    if ours is None or ours.init is None or not exhaustive:
+        return Goal(goal.text, [(row, "not run", None)])
+    share = ours.init / exhaustive
+    return Goal(goal.text, [(row, f"{share:.2f}", share <= 0.3)])
+
+
+def growth_goals(found: dict[str, Result]) -> list[Goal]:
+    out = []
+    for axis, text, most in (
+        ("k", "Seconds per iteration grow with k by a slope of at most 0.3 (glove100, k = 1000 to 16384)", 0.3),
+        ("n", "Seconds per iteration grow linearly with n (slope at most 1.1, covtype)", 1.1),
+    ):
+        slope = growth(found, axis, OUR_RUNNER).slope
+        shown = ("", "not run", None) if slope is None else ("", f"{slope:.2f}", slope <= most)
+        out.append(Goal(text, [shown]))
+    return out
+
+
+def memory_goal(found: dict[str, Result]) -> Goal:
+    goal = Goal("Peak memory beyond the data: at most 200 bytes a row + 64 bytes · k·(d + 64)")
+    for row in every_row(found):
+        r = found.get(row)
+        if r is None or r.ours is None or r.ours.memory is None:
+            goal.values.append((row, "not run", None))
+        else:
+            allowed = 200 * r.n + 64 * r.k * (r.d + 64)
+            goal.values.append((row, f"{r.ours.memory / allowed:.2f} of it", r.ours.memory <= allowed))
+    return goal
+
+
+def hierarchical_goal(found: dict[str, Result]) -> Goal:
+    """At every one of its points."""
+    goal = Goal("k ≥ 1000: after the seconds that superkmeans hierarchical takes, ours has the lower energy")
+    for row in every_row(found):
+        r = found.get(row)
+        if (ROWS[row].k if r is None else r.k) < 1000:
+            continue
+        theirs = r.bests.get(HIERARCHICAL) if r is not None else None
+        if r is None or theirs is None or r.ours is None:
+            goal.values.append((row, "not run", None))
+            continue
+        pairs = [(r.ours.energy_at(s), e) for _, s, e in theirs.points]
+        won = sum(mine is not None and mine < e for mine, e in pairs)
+        goal.values.append((row, f"{won} of {len(pairs)} points", won == len(pairs)))
+    return goal
