@@ -22,6 +22,8 @@ struct SketchOptions {
   std::size_t neighbors;  // centers near its own that a row looks at
   std::size_t turns;      // parts of an iteration
   bool hartigan;          // begin with Hartigan's comparison
+  bool exact = true;      // end only when no row would change among all centers
+  bool unit = false;      // centers on the unit sphere
 };
 
 template <class T>
@@ -66,13 +68,22 @@ class AssignSketched {
     return over_all(x, centers, labels, 1, afresh, pool);
   }
 
+  // How many rows sketches prove to have the nearest of all centers; nothing changes.
+  std::size_t certify(Rows<const T> x, const Centers<T>& centers, std::span<const Label> labels, Pool& pool) {
+    search_.prepare(centers, labels, false, pool);
+    groups_.sort(labels, centers.k, SketchSearch<T>::kBlock);
+    return pool.tally<std::size_t>(groups_.pieces().size(), 1, [&](std::size_t p, std::size_t, int worker) {
+      return search_.prove(x, centers, labels, groups_.rows(groups_.pieces()[p]), worker);
+    });
+  }
+
   // The mode as a number, for a run that is interrupted between two iterations and taken up again.
   int mode() const { return looked_at_all_ ? static_cast<int>(Mode::plain) : static_cast<int>(mode_); }
   void enter(int mode) { mode_ = std::max(mode_, static_cast<Mode>(mode)); }
 
   // Nothing moves: go on more strictly, if that is possible.
   bool advance() {
-    if (mode_ == Mode::exact || (mode_ == Mode::plain && !narrow_)) return false;
+    if (mode_ == Mode::exact || (mode_ == Mode::plain && (!narrow_ || !options_.exact))) return false;
     mode_ = mode_ == Mode::hartigan ? Mode::plain : Mode::exact;
     return true;
   }

@@ -31,6 +31,7 @@ class AnyEngine {
   virtual Step step() = 0;               // one iteration
   virtual Step settle(bool afresh) = 0;  // one more assignment; the centers stay
   virtual double energy() = 0;           // of the labels and centers as they are after a step
+  virtual std::size_t certify() = 0;     // rows that certainly have their nearest center, if the method can tell
   virtual int mode() const = 0;          // of a method that has several: the one it is in
   virtual const Centers<T>& centers() const = 0;
   virtual std::span<const Label> labels() const = 0;
@@ -88,6 +89,10 @@ class Engine final : public AnyEngine<T> {
       settle(false);
       return energy_of(x_, weights_, {centers_.value.data(), centers_.k, centers_.d}, labels_.data(), *pool_);
     }
+  }
+  std::size_t certify() override {
+    if constexpr (kGuarded) return assign_.certify(x_, centers_, std::span<const Label>(labels_), *pool_);
+    return 0;
   }
   int mode() const override {
     if constexpr (kGuarded) return assign_.mode();

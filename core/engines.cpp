@@ -4,6 +4,7 @@
 #include "assign_elkan.hpp"
 #include "assign_exhaustive.hpp"
 #include "assign_neighborhood.hpp"
+#include "running_mean.hpp"
 #include "survey.hpp"
 
 namespace k2 {
@@ -60,7 +61,7 @@ std::unique_ptr<AnyEngine<T>> make_sketched(const Problem<T>& p, const Survey& s
   auto pool = std::make_unique<Pool>(threads, std::move(poll));
   SketchSearch<T> search(p.x.n, p.centers.n, p.weights, sketch, threads);
   AssignSketched<T> assign(p.centers.n, std::move(search), options);
-  Mean<T> move(p.x, p.weights, survey, p.centers.n);
+  Mean<T> move(p.x, p.weights, survey, p.centers.n, options.unit);
   return std::make_unique<Engine<T, Turns<T>, AssignSketched<T>, Mean<T>>>(
       p, Turns<T>(options.turns), std::move(assign), std::move(move), std::move(pool));
 }

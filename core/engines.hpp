@@ -8,6 +8,7 @@
 #include "engine.hpp"
 #include "measure.hpp"
 #include "seeding.hpp"
+#include "several.hpp"
 
 namespace k2 {
 
@@ -41,6 +42,8 @@ std::unique_ptr<AnyEngine<T>> make_minibatch(const Problem<T>&, const typename R
   how template std::unique_ptr<AnyEngine<T>> make_sketched<T>(const Problem<T>&, const Survey&, const Sketch<T>*,     \
                                                               const SketchOptions&, int, Pool::Poll);                 \
   how template class Sketch<T>;                                                                                       \
+  how template class SeveralSearch<T>;                                                                                \
+  how template std::vector<double> squares_of<T>(Rows<const T>, Rows<const T>, const Label*, Pool&);                  \
   how template std::vector<T> means_of<T>(Rows<const T>, const double*, std::span<const Label>, std::size_t, Pool&);  \
   how template Survey survey_rows<T>(Rows<const T>, const double*, Pool&);                                            \
   how template Chosen plus_plus<T>(Rows<const T>, const double*, std::size_t, int, std::uint64_t, Pool&);             \

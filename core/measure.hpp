@@ -59,6 +59,18 @@ double energy_of(Rows<const T> x, const double* weights, Rows<const T> centers, 
   });
 }
 
+// Of each row to the center of its label.
+template <class T>
+std::vector<double> squares_of(Rows<const T> x, Rows<const T> centers, const Label* labels, Pool& pool) {
+  std::vector<double> out(x.n);
+  pool.for_chunks(x.n, 256, [&](std::size_t a, std::size_t b, int) {
+    for (std::size_t i = a; i < b; ++i) {
+      out[i] = kernels<T>().squared_distance(x[i], centers[static_cast<std::size_t>(labels[i])], x.d);
+    }
+  });
+  return out;
+}
+
 template <class T>
 std::vector<T> all_distances(Rows<const T> x, Rows<const T> centers, Pool& pool) {
   std::vector<T> out(x.n * centers.n);

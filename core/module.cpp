@@ -52,6 +52,9 @@ void define(nb::module_& m, const char* name) {
           "energy", [](B& b) { return released([&] { return b.engine->energy(); }); },
           "Energy of the last assignment with the centers after it, from the running sums.")
       .def(
+          "certify", [](B& b) { return released([&] { return b.engine->certify(); }); },
+          "How many rows certainly have the nearest of all centers.")
+      .def(
           "mode", [](const B& b) { return b.engine->mode(); }, "Where it is, if it has several modes.")
       .def("labels",
            [](const B& b) {
@@ -84,15 +87,16 @@ void define(nb::module_& m, const char* name) {
   method(
       m, "sketched",
       [](Matrix<T> x, Weights w, const Survey& s, Matrix<T> c, Labels l, const Sketch<T>* sketch, std::size_t neighbors,
-         std::size_t turns, bool hartigan, double tol, int mode, int threads) {
+         std::size_t turns, bool hartigan, bool exact, bool unit, double tol, int mode, int threads) {
         require(neighbors >= 1 && turns >= 1, "neighbors and turns must be at least 1");
-        const SketchOptions options{neighbors, turns, hartigan};
+        const SketchOptions options{neighbors, turns, hartigan, exact, unit};
         return std::make_unique<B>(x, w, c, l, [&](auto p) {
           p.tol = tol, p.mode = mode;
           return make_sketched(p, s, sketch, options, threads, interrupted);
         });
       },
-      "sketch"_a.none(), "neighbors"_a, "turns"_a, "hartigan"_a, "tol"_a, "mode"_a, nb::keep_alive<0, 6>());
+      "sketch"_a.none(), "neighbors"_a, "turns"_a, "hartigan"_a, "exact"_a, "unit"_a, "tol"_a, "mode"_a,
+      nb::keep_alive<0, 6>());
 
   method(
       m, "akm",

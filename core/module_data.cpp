@@ -85,6 +85,27 @@ void define_questions(nb::module_& m) {
       "x"_a.noconvert(), "weights"_a.none().noconvert(), "centers"_a.noconvert(), "labels"_a.noconvert(), "threads"_a);
 
   m.def(
+      "squares",
+      [](Matrix<T> x, Matrix<T> centers, Vector<Label> labels, int threads) {
+        require(x.shape(1) == centers.shape(1) && x.shape(0) == labels.shape(0), "shapes of x, centers, labels differ");
+        Pool pool(threads, interrupted);
+        return give(released([&] { return squares_of(rows(x), rows(centers), labels.data(), pool); }), {x.shape(0)});
+      },
+      "x"_a.noconvert(), "centers"_a.noconvert(), "labels"_a.noconvert(), "threads"_a);
+
+  m.def(
+      "several",
+      [](Matrix<T> x, Matrix<T> centers, const Sketch<T>* sketch, std::size_t count, int threads) {
+        require(x.shape(1) == centers.shape(1), "x and centers differ in columns");
+        Pool pool(threads, interrupted);
+        const std::size_t m = std::min<std::size_t>(count, centers.shape(0)), n = x.shape(0);
+        Several<T> s = released([&] { return SeveralSearch<T>(rows(centers), sketch, m, pool)(rows(x), pool); });
+        return std::make_pair(give(std::move(s.ids), {n, m}), give(std::move(s.distances), {n, m}));
+      },
+      "x"_a.noconvert(), "centers"_a.noconvert(), "sketch"_a.none(), "count"_a, "threads"_a,
+      "The nearest centers of each row, and how far they are.");
+
+  m.def(
       "distances",
       [](Matrix<T> x, Matrix<T> centers, int threads) {
         require(x.shape(1) == centers.shape(1), "x and centers differ in columns");

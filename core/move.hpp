@@ -39,8 +39,10 @@ inline double upper_root(double square) { return std::sqrt(square) * (1 + 0x1p-3
 template <class T>
 class Mean {
  public:
-  Mean(Rows<const T> x, const double* weights, const Survey& survey, std::size_t k)
-      : weights_(weights),
+  // `unit`: centers are means scaled to length one, for rows on the unit sphere.
+  Mean(Rows<const T> x, const double* weights, const Survey& survey, std::size_t k, bool unit = false)
+      : unit_(unit),
+        weights_(weights),
         mean_(survey.mean),
         total_(survey.total),
         counted_(x.n, kUnassigned),
@@ -202,12 +204,21 @@ class Mean {
     touched_[j] = 0;
     if (members_[j] == 0) return 0.0;
     const double w = weight(j);
-    const double square = relocate(centers, j, [&](std::size_t i) { return mean_[i] + sum(j, i, centers.d) / w; });
+    double length = 1.0;
+    if (unit_) {
+      length = 0.0;
+      for (std::size_t i = 0; i < centers.d; ++i) length += std::pow(mean_[i] + sum(j, i, centers.d) / w, 2);
+      if (!(length > 0)) return 0.0;  // its rows cancel out: it has no direction, and stays
+      length = std::sqrt(length);
+    }
+    const double square =
+        relocate(centers, j, [&](std::size_t i) { return (mean_[i] + sum(j, i, centers.d) / w) / length; });
     centers.drift[j] = upper_root(square);
     return square;
   }
 
   const Kernels<T>& kernel_ = kernels<T>();
+  bool unit_;
   const double* weights_;
   std::vector<double> mean_;
   double total_;
@@ -221,40 +232,6 @@ class Mean {
   std::vector<double> loose_sums_, loose_weight_;
   std::vector<Change> changes_;
   Groups groups_;
-};
-
-// MiniBatch (Sculley 2010, Algorithm 1, lines 9-14): a center moves towards each row of the batch it has won, by one
-// over the rows it has won so far.
-template <class T>
-class RunningMean {
- public:
-  explicit RunningMean(Rows<const T> centers)
-      : place_(centers.data, centers.data + centers.n * centers.d), won_(centers.n, 0) {}
-
-  Moved operator()(Rows<const T> x, std::span<const Label> labels, Centers<T>& centers, Pool&) {
-    for (std::size_t i = 0; i < x.n; ++i) {
-      const auto j = static_cast<std::size_t>(labels[i]);
-      const double rate = 1.0 / static_cast<double>(++won_[j]);
-      double* c = place_.data() + j * x.d;
-      for (std::size_t e = 0; e < x.d; ++e) c[e] += rate * (static_cast<double>(x[i][e]) - c[e]);
-    }
-    Moved out;
-    out.ops.additions = x.n;
-    std::fill(centers.drift.begin(), centers.drift.end(), 0.0);
-    for (const Label l : labels) out.shift += follow(centers, static_cast<std::size_t>(l));
-    return out;
-  }
-
- private:
-  // Bring center j to its place; once there it does not move again. Returns the squared drift.
-  double follow(Centers<T>& centers, std::size_t j) {
-    const double square = relocate(centers, j, [&](std::size_t e) { return place_[j * centers.d + e]; });
-    if (square > 0) centers.drift[j] = upper_root(square);
-    return square;
-  }
-
-  std::vector<double> place_;  // the centers in double: late steps are small
-  std::vector<std::int64_t> won_;
 };
 
 }  // namespace k2

@@ -79,32 +79,21 @@ class SketchSearch {
   // `afresh`: ties go to the lowest index, and not to the label a row has.
   Assigned look(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, std::span<const Row> rows,
                 const Packed& packed, bool afresh, int worker) {
-    Scratch& s = scratch_[static_cast<std::size_t>(worker)];
-    const Rows<const T> h = sketch_ ? sketch_->rows() : x;
-    const Panels<T>& panels = packed.panels;
-    const std::size_t width = panels.width(), padded = panels.panels() * width;
-    s.dots.resize(kBlock * padded), s.found.resize(padded);
-    const T* sketches[kBlock];
-    for (std::size_t r = 0; r < rows.size(); ++r) prefetch_row(sketches[r] = h[rows[r]], h.d);
-    for (std::size_t first = 0; first < panels.panels(); first += kCenters / width) {
-      const std::size_t count = std::min(kCenters / width, panels.panels() - first);
-      kernel_.dots(sketches, rows.size(), panels.panel(first), count, h.d, s.dots.data() + first * width, padded);
-    }
     Assigned out;
-    out.ops.products = rows.size() * panels.count() * h.d / x.d;
-    const double error = difference_error<T>(h.d);
-    for (std::size_t r = 0; r < rows.size(); ++r) {
-      const double square = static_cast<double>(kernel_.square(sketches[r], h.d));
-      const Gate<T> gate{panels.base(),
-                         panels.slack(),
-                         packed.stretch.data(),
-                         packed.margin.data(),
-                         T(std::sqrt(square) * (1 + 2 * error)),
-                         T(square * (1 - 8 * error) - underflow<T>(h.d)),
-                         T(0),
-                         sketch_ ? sketch_->margin()[rows[r]] : T(0)};
-      out += choose(x, centers, labels, rows[r], packed, gate, afresh, s.dots.data() + r * padded, s.found);
-    }
+    each(x, rows, packed, worker, [&](Row i, const Gate<T>& gate, const T* dots, std::vector<std::int32_t>& found) {
+      out += choose(x, centers, labels, i, packed, gate, afresh, dots, found);
+    });
+    out.ops.products = rows.size() * packed.panels.count() * (sketch_ ? Sketch<T>::kWidth : x.d) / x.d;
+    return out;
+  }
+
+  // How many of a block of rows certainly have the nearest of all centers.
+  std::size_t prove(Rows<const T> x, const Centers<T>& centers, std::span<const Label> labels,
+                    std::span<const Row> rows, int worker) {
+    std::size_t out = 0;
+    each(x, rows, all_, worker, [&](Row i, const Gate<T>& gate, const T* dots, std::vector<std::int32_t>& found) {
+      out += proven(x[i], centers[static_cast<std::size_t>(labels[i])], gate, dots, found, x.d, labels[i]);
+    });
     return out;
   }
 
@@ -116,6 +105,43 @@ class SketchSearch {
     std::vector<T> dots;
     std::vector<std::int32_t> found;
   };
+
+  template <class F>
+  void each(Rows<const T> x, std::span<const Row> rows, const Packed& packed, int worker, F&& f) {
+    Scratch& s = scratch_[static_cast<std::size_t>(worker)];
+    const Rows<const T> h = sketch_ ? sketch_->rows() : x;
+    const Panels<T>& panels = packed.panels;
+    const std::size_t width = panels.width(), padded = panels.panels() * width;
+    s.dots.resize(kBlock * padded), s.found.resize(padded);
+    const T* sketches[kBlock];
+    for (std::size_t r = 0; r < rows.size(); ++r) prefetch_row(sketches[r] = h[rows[r]], h.d);
+    for (std::size_t first = 0; first < panels.panels(); first += kCenters / width) {
+      const std::size_t count = std::min(kCenters / width, panels.panels() - first);
+      kernel_.dots(sketches, rows.size(), panels.panel(first), count, h.d, s.dots.data() + first * width, padded);
+    }
+    const double error = difference_error<T>(h.d);
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      const double square = static_cast<double>(kernel_.square(sketches[r], h.d));
+      const Gate<T> gate{panels.base(),
+                         panels.slack(),
+                         packed.stretch.data(),
+                         packed.margin.data(),
+                         T(std::sqrt(square) * (1 + 2 * error)),
+                         T(square * (1 - 8 * error) - underflow<T>(h.d)),
+                         T(0),
+                         sketch_ ? sketch_->margin()[rows[r]] : T(0)};
+      f(rows[r], gate, s.dots.data() + r * padded, s.found);
+    }
+  }
+
+  // Whether sketches prove that the row's own center is nearer than all others. `dots` are its products with all.
+  bool proven(const T* row, const T* center, Gate<T> gate, const T* dots, std::vector<std::int32_t>& found,
+              std::size_t d, Label own) const {
+    const double square = static_cast<double>(kernel_.near(row, center, d));
+    gate.reach = T(std::sqrt(square * (1 + 2 * difference_error<T>(d)) + underflow<T>(d)) * (1 + 8 * kUnit<T>));
+    const std::size_t m = kernel_.survivors(dots, gate, all_.stretch.size(), 0, found.data());
+    return m == 0 || (m == 1 && found[0] == own);
+  }
 
   // One row: measure those that pass the gate, the most likely first, for it may close the gate to others.
   Assigned choose(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, Row i, const Packed& packed,
@@ -143,11 +169,9 @@ class SketchSearch {
     auto is_own = [&](std::int32_t e) { return packed.id(static_cast<std::size_t>(e)) == own; };
 
     if (own == kUnassigned) {
-      std::int32_t likely = 0;
-      for (std::size_t e = 1; e < packed.panels.count(); ++e) {
-        if (score(static_cast<std::int32_t>(e)) < score(likely)) likely = static_cast<std::int32_t>(e);
-      }
-      measure(likely);
+      Lowest<T> lowest{std::numeric_limits<T>::infinity(), std::numeric_limits<T>::infinity(), 0};
+      kernel_.lowest(dots, gate.base, gate.slack, gate.norm, packed.stretch.size(), 0, &lowest);
+      measure(lowest.index);
     } else {
       if (weighing_.alone(i, l)) return out;
       const double upper = static_cast<double>(upper_[i]) + clock_[l], keeps = weighing_.own(i, l);

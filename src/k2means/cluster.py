@@ -192,8 +192,13 @@ def resolve_threads(n_threads: int | None) -> int:
 # ---- working coordinates -----------------------------------------------------------------------------------------
 
 
-def prepare(x: NDArray[Any], weights: NDArray[np.float64] | None, n_threads: int, copy: bool = True) -> Data:
-    """Look at all of x once: refuse what is not finite, move and scale it if the arithmetic needs that."""
+def prepare(
+    x: NDArray[Any], weights: NDArray[np.float64] | None, n_threads: int, copy: bool = True, on_sphere: bool = False
+) -> Data:
+    """Look at all of x once: refuse what is not finite, move and scale it if the arithmetic needs that.
+
+    `on_sphere`: x has rows of length 1, which stay where they are.
+    """
     with np.errstate(all="ignore"):
         seen = look_at(x, weights, n_threads)
         mean, variance = seen.mean, seen.total / seen.weight
@@ -203,7 +208,7 @@ def prepare(x: NDArray[Any], weights: NDArray[np.float64] | None, n_threads: int
             if np.isfinite(reach * reach * x.shape[1] * len(x)):
                 raise ValueError(f"sample_weight sums to {seen.weight:.3g}: energy overflows float64; scale it down")
             raise ValueError(f"X contains values up to {size:.3g}, whose squares overflow float64; rescale X")
-        far = float(mean @ mean) > FAR * variance > 0
+        far = float(mean @ mean) > FAR * variance > 0 and not on_sphere
         smallest, largest = ROOM[x.dtype]
         odd = (reach if far else size) > largest or 0 < reach < smallest
         if not (far or odd):
@@ -242,12 +247,14 @@ def solve(
     rng: np.random.Generator,
     on_step: OnStep | None = None,
     *,
-    finish: Literal["as moved", "settle", "exact"] = "as moved",
+    finish: Literal["as moved", "settle", "exact", "certify"] = "as moved",
+    unit_centers: bool = False,
     started: float | None = None,
     keeper: Keeper | None = None,
     phase: Callable[[str], None] = lambda name: None,
 ) -> Result:
-    """Seed, bind, run. `finish`: whether one more assignment follows the last move, by the method or over all centers.
+    """Seed, bind, run. `finish`: whether one more assignment follows the last move, by the method or over all centers;
+    "certify": none, but the labels are tested.
 
     A data set prepared in place is restored, also after an error. A keeper saves the state and knows a saved one;
     `phase` is told what begins: "seed", "iterate", "polish".
@@ -256,6 +263,10 @@ def solve(
         phase("seed")
         saved = keeper.saved if keeper is not None else None
         start = init(data, k, rng) if saved is None else saved.start
+        if unit_centers and saved is None:
+            lengths = np.sqrt(np.square(start.centers, dtype=np.float64).sum(axis=1, keepdims=True))
+            unit = start.centers / np.where(lengths > 0, lengths, 1.0)
+            start = replace(start, centers=unit.astype(start.centers.dtype))
         problem = Problem(
             data.rows,
             data.weights,
@@ -267,6 +278,7 @@ def solve(
             tol=stop.tol * data.scale * data.scale,
             mode=start.mode,
             sketch=data.short_sketch,
+            unit=unit_centers,
         )
         engine = method.bind(problem)
         phase("iterate")
@@ -282,18 +294,20 @@ def solve(
         if keeper is not None and trace[-1].shift > stop.tol:  # not converged: more iterations may be wanted later
             keeper.save(engine, start, trace, last=True)
         phase("polish")
-        last = (0, 0, 0, 0.0)
+        last, certified = (0, 0, 0, 0.0), float("nan")
         if finish == "settle":
             last = engine.settle()[2]
         elif finish == "exact" and isinstance(method, Sketched) and data.offset is None:
-            last, finish = engine.settle(afresh=True)[2], "settle"  # it looks at all centers, and that fast
+            last, finish, certified = engine.settle(afresh=True)[2], "settle", 1.0  # over all centers, and fast
+        elif finish == "certify":
+            certified = engine.certify() / len(data.rows)
         labels, moved_centers = engine.labels(), engine.centers()
     finally:
         restore(data)
     centers = data.to_original(moved_centers)
     if finish == "exact":
         labels = nearest(data.original, centers, data.n_threads, data.scale)
-        last = (labels.size * k, 0, 0, 0.0)
+        last, certified = (labels.size * k, 0, 0, 0.0), 1.0
     found = len(np.unique(labels))
     if found < k:
         warnings.warn(
@@ -311,6 +325,7 @@ def solve(
         init_ops=start.ops,
         ops=sum((r.ops for r in trace), start.ops + Ops(*last)),
         converged=trace[-1].shift <= stop.tol,
+        certified=certified,
     )
 
 

@@ -33,7 +33,7 @@ from .cluster import (
 from .initialize import GDI, NAMED, Given, Init, PlusPlus, Random
 from .interrupt import Interruption
 from .loop import OnStep, Ops, Record, Result, Stop
-from .measure import distances, energy, nearest, unit_for
+from .measure import distances, energy, nearest, several, squares, unit_for, unit_rows
 from .memory import require_bytes, require_memory
 from .methods import K2, Elkan, Lloyd, Method, Sketched
 from .progress import both, reporter
@@ -56,7 +56,7 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         "gdi" splits the data greedily in two until there are enough clusters; "k-means++" draws rows by their squared
         distance to those drawn before; "random" draws rows. A callable is called as
         `init(X, n_clusters, random_state=...)` and returns an array. `GDI(...)`, `PlusPlus(...)`, `Random()` of this
-        package are taken too.
+        package are taken too, and a fitted `K2Means`, whose centers are gone on with.
     n_init : int or "auto", default="auto"
         Runs from different starts, of which the one of least energy is kept. "auto" is 1.
     max_iter : int, default=100
@@ -77,6 +77,15 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         False allows to work in X itself where the arithmetic needs its values moved (it is far from the origin, or of
         extreme size). X is restored at the end, but for rounding.
 
+    metric : {"euclidean", "cosine"}, default="euclidean"
+        "cosine": spherical k-means. Rows are scaled to length 1 (a copy), centers are directions of length 1, and a row
+        goes to the center of largest cosine. `inertia_` is then 2 Σ (1 - cos). With `algorithm="auto"` only.
+    max_time : float or None, default=None
+        Seconds after which no iteration is begun; the model is that of the iterations done.
+    polish : {"exact", "certify", None}, default="exact"
+        How `algorithm="auto"` ends. "exact": when no row would change among all centers, and with one pass over all of
+        them, so that `labels_` is what `predict(X)` gives. "certify": when no row would change among the neighbors of
+        its center; then the labels are tested, not changed. None: they are not tested either.
     keep_partial : bool, default=False
         True: Ctrl-C (or SIGTERM) during `fit` lets the iteration at hand end, finishes the fit from there and raises
         KeyboardInterrupt only then, so nothing is lost; a second one stops at once.
@@ -93,6 +102,17 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         One for each iteration of that run: `.energy .ops .moved .shift .seconds`.
     ops_ : Ops
         Vector operations of that run, with its initialisation and its last assignment: `.total` and its parts.
+    certified_ : float
+        The share of rows whose label is proven to be the nearest of all centers: 1 if `polish` is "exact" and after
+        "lloyd" and "elkan"; NaN if it was not looked into.
+    cluster_sizes_ : ndarray of shape (n_clusters,)
+        Rows in each cluster (of any weight).
+    cluster_energies_ : ndarray of shape (n_clusters,)
+        The part of `inertia_` in each.
+    medoid_indices_ : ndarray of shape (n_clusters,)
+        The row nearest to each center among those it won; -1 if it won none.
+    neighbor_graph_ : tuple of ndarrays of shape (n_clusters, m)
+        The up to 32 other centers nearest to each center and their distances; computed when asked for.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in_,)
         If X has names that are all strings.
@@ -122,6 +142,9 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         verbose: int = 0,
         copy_x: bool = True,
         keep_partial: bool = False,
+        metric: Literal["euclidean", "cosine"] = "euclidean",
+        max_time: float | None = None,
+        polish: Literal["exact", "certify"] | None = "exact",
     ) -> None:
         self.n_clusters = n_clusters
         self.n_neighbors = n_neighbors
@@ -135,6 +158,9 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         self.verbose = verbose
         self.copy_x = copy_x
         self.keep_partial = keep_partial
+        self.metric = metric
+        self.max_time = max_time
+        self.polish = polish
 
     # ---- fit ---------------------------------------------------------------------------------------------------
 
@@ -173,23 +199,29 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
     ) -> None:
         """`fit`, watched, as the command line needs it. `force`: also if the memory seems too small."""
         started = time.perf_counter()
+        self._check_choices()
         x = self._rows(X, reset=True)
+        if self.metric == "cosine":
+            x = unit_rows(x)
         k, init, weights, present = check_request(x, self.n_clusters, self._init(), sample_weight, name="n_clusters")
         method = self._method()
-        stop = Stop(max_iter=self.max_iter, tol=self.tol, seconds=seconds)
+        limits = [s for s in (seconds, self.max_time) if s is not None]
+        stop = Stop(max_iter=self.max_iter, tol=self.tol, seconds=min(limits, default=None))
         runs = self._runs(init)
         if keeper is not None and runs > 1:
             raise ValueError(f"a checkpoint is of one run, n_init={runs}")
         threads = resolve_threads(self.n_threads)
         seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=runs)
         if not force:
-            require_memory(x, k, method, copies=0 if present is None else 1)
+            require_memory(x, k, method, copies=(present is not None) + (self.metric == "cosine"))
 
         rows = x if present is None else present_rows(x, present, threads)
         copy = self.copy_x and is_borrowed(rows, X)
         best: Result | None = None
         for run, seed in enumerate(seeds, start=1):
-            data = prepare(rows, weights, threads, copy=copy)  # in place, it is undone by `solve`
+            data = prepare(
+                rows, weights, threads, copy=copy, on_sphere=self.metric == "cosine"
+            )  # in place, it is undone by `solve`
             if keeper is not None:
                 keeper.open(data, self._identity(k, method, int(seed)))
             result = solve(
@@ -200,7 +232,8 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
                 replace(stop, tol=stop.tol * data.variance / x.shape[1]),
                 np.random.default_rng(seed),
                 both(reporter(run, runs, self.max_iter) if self.verbose else None, on_step),
-                finish="settle" if self.algorithm == "k2" else "exact",
+                finish=self._finish(),
+                unit_centers=self.metric == "cosine",
                 started=started,
                 keeper=keeper,
                 phase=phase,
@@ -211,7 +244,22 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
             if isinstance(on_step, Interruption) and on_step.asked:
                 break
         assert best is not None
-        self._keep(best if present is None else with_absent_rows(best, x, present, threads))
+        self._keep(best if present is None else with_absent_rows(best, x, present, threads), x, sample_weight)
+
+    def _check_choices(self) -> None:
+        if self.metric not in ("euclidean", "cosine"):
+            raise ValueError(f"metric must be 'euclidean' or 'cosine', got {self.metric!r}")
+        if self.polish not in ("exact", "certify", None):
+            raise ValueError(f"polish must be 'exact', 'certify' or None, got {self.polish!r}")
+        if self.algorithm != "auto" and (self.metric != "euclidean" or self.polish != "exact"):
+            raise ValueError(f"metric and polish are choices of algorithm='auto', got algorithm={self.algorithm!r}")
+        if self.max_time is not None and not (isinstance(self.max_time, (int, float)) and self.max_time > 0):
+            raise ValueError(f"max_time must be None or a number of seconds above 0, got {self.max_time!r}")
+
+    def _finish(self) -> Literal["as moved", "settle", "exact", "certify"]:
+        if self.algorithm == "k2":
+            return "settle"
+        return {"exact": "exact", "certify": "certify", None: "as moved"}[self.polish]  # type: ignore[return-value]
 
     def _init(self) -> Init:
         init = self.init
@@ -219,6 +267,9 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
             if init not in NAMED:
                 raise ValueError(f"init must be one of {sorted(NAMED)}, an array or a callable, got {init!r}")
             return GDI(exact=False) if init == "gdi" and self.algorithm == "auto" else NAMED[init]
+        if isinstance(init, K2Means):
+            check_is_fitted(init)
+            return Given(init.cluster_centers_)
         return init if isinstance(init, (GDI, PlusPlus, Random, Given)) else Given(init)
 
     def _identity(self, k: int, method: Method, seed: int) -> dict[str, Any]:
@@ -229,14 +280,22 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         if callable(self.init) and not isinstance(self.init, (GDI, PlusPlus, Random)):
             shown = "a function"  # which one, cannot be told
         elif not isinstance(self.init, (str, GDI, PlusPlus, Random)):
-            given = np.asarray(self.init)
+            given = np.asarray(getattr(self.init, "cluster_centers_", self.init))
             shown = f"centers {hashlib.sha256(given.tobytes()).hexdigest()[:16]} {given.shape} {given.dtype}"
         width = method.width(k) if isinstance(method, K2) else None
-        return {"k": k, "method": str(method), "k_n": width, "init": shown, "seed": seed, "k2means": __version__}
+        return {
+            "k": k,
+            "method": str(method),
+            "k_n": width,
+            "init": shown,
+            "seed": seed,
+            "metric": self.metric,
+            "k2means": __version__,
+        }
 
     def _method(self) -> Method:
         methods: dict[str, Method] = {
-            "auto": Sketched(self.n_neighbors),
+            "auto": Sketched(self.n_neighbors, exact=self.polish == "exact"),
             "k2": K2(self.n_neighbors),
             "lloyd": Lloyd(),
             "elkan": Elkan(),
@@ -256,7 +315,7 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
             return 1
         return runs
 
-    def _keep(self, result: Result) -> None:
+    def _keep(self, result: Result, x: NDArray[Any], sample_weight: ArrayLike | None) -> None:
         self.cluster_centers_: NDArray[Any] = result.centers
         self.labels_: NDArray[np.int32] = result.labels
         self.inertia_: float = result.energy
@@ -264,6 +323,30 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         self.trace_: tuple[Record, ...] = tuple(result.trace)
         self._converged = result.converged
         self.ops_: Ops = result.ops
+        self.certified_: float = result.certified
+        self._tell_clusters(x, check_weights(sample_weight, len(x)))
+
+    def _tell_clusters(self, x: NDArray[Any], weights: NDArray[np.float64] | None) -> None:
+        """Sizes, energies and medoids: one more distance for each row."""
+        k, labels = len(self.cluster_centers_), self.labels_
+        cost = squares(x, self.cluster_centers_, labels, resolve_threads(self.n_threads))
+        self.cluster_sizes_: NDArray[np.int64] = np.bincount(labels, minlength=k)
+        weighted = cost if weights is None else cost * weights
+        self.cluster_energies_: NDArray[Any] = np.bincount(labels, weighted, minlength=k)
+        self.medoid_indices_: NDArray[np.int64] = np.full(k, -1)
+        order = np.lexsort((-np.arange(len(x)), -cost))  # the nearest comes last, of equals the first
+        self.medoid_indices_[labels[order]] = order
+
+    @property
+    def neighbor_graph_(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        check_is_fitted(self)
+        centers = np.ascontiguousarray(self.cluster_centers_)
+        ids, apart = several(centers, centers, min(33, len(centers)), resolve_threads(self.n_threads))
+        own = np.arange(len(centers))[:, None]
+        keep = ids != own  # itself, or beside twins one of them
+        keep[keep.all(axis=1), -1] = False
+        shape = (len(centers), ids.shape[1] - 1)
+        return ids[keep].reshape(shape), apart[keep].reshape(shape)
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> NDArray[np.int32]:
         """`fit(X)`, then `labels_`. Parameters as in `fit`."""
@@ -289,6 +372,25 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         """
         x, threads, unit = self._query(X)
         return nearest(x, self.cluster_centers_, threads, unit)
+
+    def nearest_centers(self, X: Any, n_centers: int = 1) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """The nearest centers of each row of X, exactly.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        n_centers : int, default=1
+            How many; all of them if there are fewer.
+
+        Returns
+        -------
+        indices : ndarray of shape (n_samples, n_centers), int32
+            By distance, of equals the first.
+        distances : ndarray of shape (n_samples, n_centers), float64
+        """
+        n_centers = check_count("n_centers", n_centers)
+        x, threads, unit = self._query(X)
+        return several(x, self.cluster_centers_, n_centers, threads, unit)
 
     def transform(self, X: Any) -> NDArray[Any]:
         """The distance of each row of X to each center.
@@ -332,6 +434,8 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         """Checked rows, the threads to use, and the unit in which squares of rows and centers have room."""
         check_is_fitted(self)
         x = self._rows(X, reset=False)
+        if self.metric == "cosine":
+            x = unit_rows(x)
         threads = resolve_threads(self.n_threads)
         seen = look_at(x, None, threads)
         extent = float(max(-seen.low.min(), seen.high.max(), np.abs(self.cluster_centers_).max()))

@@ -13,9 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _core
 from .checks import check_count
 from .loop import Ops
-from .measure import ROOM
-
-ENOUGH = 0.55  # of the energy that sketches must catch: below, more candidates pass them than is gained
+from .measure import ENOUGH, ROOM
 
 
 @dataclass(frozen=True)

@@ -100,6 +100,7 @@ class Engine(Protocol):
     def step(self) -> tuple[int, float, tuple[int, int, int, float]]: ...
     def settle(self, afresh: bool = False) -> tuple[int, float, tuple[int, int, int, float]]: ...
     def energy(self) -> float: ...
+    def certify(self) -> int: ...
     def mode(self) -> int: ...
     def labels(self) -> NDArray[np.int32]: ...
     def centers(self) -> NDArray[Any]: ...
@@ -126,6 +127,8 @@ class Result:
         Operations of the initialisation, and of everything.
     converged : bool
         The centers stopped moving (within `tol`).
+    certified : float
+        The share of rows whose label is proven to be the nearest of all centers; NaN if that was not looked into.
     """
 
     centers: NDArray[Any]
@@ -136,6 +139,7 @@ class Result:
     init_ops: Ops
     ops: Ops
     converged: bool
+    certified: float = float("nan")
 
 
 def run(

@@ -17,6 +17,7 @@ from . import _core
 # Products of vectors lose digits when the vectors are far from the origin compared with their distances. Below this
 # ratio of squared offset to variance, what is lost only makes a few more ties be decided exactly.
 FAR = 16.0
+ENOUGH = 0.55  # of the energy that sketches must catch: below, more candidates pass them than is gained
 
 # Squares of numbers between these have room in the exponent, with a million of them added.
 ROOM = {np.dtype(np.float32): (2.0**-45, 2.0**50), np.dtype(np.float64): (2.0**-400, 2.0**480)}
@@ -41,8 +42,59 @@ def nearest(x: NDArray[Any], centers: NDArray[Any], n_threads: int, unit: float 
         shift = middle.astype(centers.dtype) if float(middle @ middle) > FAR * spread else None
     labels = np.empty(len(x), dtype=np.int32)
     for rows, block in blocks:
-        labels[rows] = _core.nearest(block, centers, shift, n_threads)
+        sketch = None if shift is not None else sketch_of(block, len(centers), n_threads)
+        if sketch is None:
+            labels[rows] = _core.nearest(block, centers, shift, n_threads)
+        else:
+            survey = _core.survey(block, None, n_threads)
+            options = (len(centers), 1, False, True, False, 0.0, 0)
+            engine = _core.sketched(block, None, survey, centers, None, sketch, *options, n_threads)
+            engine.settle(afresh=True)
+            labels[rows] = engine.labels()
     return labels
+
+
+def several(
+    x: NDArray[Any], centers: NDArray[Any], count: int, n_threads: int, unit: float = 1.0
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """The `count` nearest centers of each row, by distance and then by index, and their distances."""
+    count = min(count, len(centers))
+    ids, apart = np.empty((len(x), count), dtype=np.int32), np.empty((len(x), count))
+    centers, blocks = _alike(x, centers, unit)
+    for rows, block in blocks:
+        sketch = sketch_of(block, len(centers), n_threads)
+        ids[rows], apart[rows] = _core.several(block, centers, sketch, count, n_threads)
+    apart /= unit
+    return ids, apart
+
+
+def squares(x: NDArray[Any], centers: NDArray[Any], labels: NDArray[np.int32], n_threads: int) -> NDArray[np.float64]:
+    """The squared distance of each row to the center it is labelled with."""
+    out = np.empty(len(x))
+    centers, blocks = _alike(x, centers, 1.0)
+    for rows, block in blocks:
+        out[rows] = _core.squares(block, centers, labels[rows], n_threads)
+    return out
+
+
+def sketch_of(x: NDArray[Any], k: int, n_threads: int) -> _core.Sketch | None:
+    """Sketches of rows that are to be compared with k centers, if that is shorter."""
+    if x.shape[1] <= 40 or k < 128 or len(x) < 1000:
+        return None
+    sketch = _core.sketch(x, _core.survey(x, None, n_threads), 0, n_threads)
+    return sketch if sketch.caught > ENOUGH else None
+
+
+def unit_rows(x: NDArray[Any]) -> NDArray[Any]:
+    """A copy with every row scaled to length 1."""
+    with np.errstate(all="ignore"):
+        largest = np.abs(x).max(axis=1, initial=0.0, keepdims=True)
+        scaled = np.divide(x, largest, out=np.zeros_like(x), where=largest > 0)
+        lengths = np.sqrt(np.square(scaled, dtype=np.float64).sum(axis=1))
+    if not (lengths > 0).all() and np.isfinite(x).all():
+        raise ValueError(f"metric='cosine' needs rows other than zero; row {int(np.argmin(lengths > 0))} of X is zero")
+    scaled /= lengths[:, None].astype(x.dtype)
+    return np.where(np.isfinite(largest), scaled, x)  # what is not finite is named later
 
 
 def energy(

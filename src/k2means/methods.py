@@ -29,6 +29,7 @@ class Problem:
     tol: float = 0.0  # a shift up to this counts as none
     mode: int = 0  # of a run taken up again, where it was
     sketch: Callable[[], _core.Sketch | None] = lambda: None  # of the rows, if they have a short one
+    unit: bool = False  # rows and centers are on the unit sphere; `Sketched` only
 
 
 class Method(Protocol):
@@ -130,18 +131,22 @@ class Sketched:
         Parts an iteration is done in, with a move of the centers after each.
     hartigan : bool
         Whether to compare centers at first by what a move does to the energy, and not by distance alone.
+    exact : bool
+        Whether to end only when no row would change among all centers. False: among the neighbors of its center.
     """
 
     n_neighbors: int | Literal["auto"] = "auto"
     turns: int = 4
     hartigan: bool = True
+    exact: bool = True
 
     def __post_init__(self) -> None:
         if not (isinstance(self.n_neighbors, str) and self.n_neighbors == "auto"):
             check_count("n_neighbors", self.n_neighbors)
         check_count("turns", self.turns)
-        if not isinstance(self.hartigan, (bool, np.bool_)):
-            raise TypeError(f"hartigan must be True or False, got {self.hartigan!r}")
+        for name in ("hartigan", "exact"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
 
     def width(self, k: int, d: int) -> int:
         """The neighbors of a center, for this many clusters of vectors of this length."""
@@ -151,7 +156,8 @@ class Sketched:
 
     def bind(self, problem: Problem) -> Engine:
         p = problem
-        options = (self.width(*p.centers.shape), int(self.turns), bool(self.hartigan), p.tol, p.mode)
+        hartigan = bool(self.hartigan) and not p.unit  # its formula is for means
+        options = (self.width(*p.centers.shape), int(self.turns), hartigan, bool(self.exact), p.unit, p.tol, p.mode)
         return _core.sketched(p.x, p.weights, p.survey, p.centers, p.labels, p.sketch(), *options, p.n_threads)
 
     def memory(self, n: int, d: int, k: int) -> int:

@@ -30,6 +30,9 @@ class ModelError(ValueError):
     """A file that is no model, or not one this version can read; the message names it and says why."""
 
 
+PER_CLUSTER = ("cluster_sizes", "cluster_energies", "medoid_indices")
+
+
 def save(
     model: K2Means, path: str | os.PathLike[str], *, overwrite: bool = False, about: dict[str, Any] | None = None
 ) -> None:
@@ -87,6 +90,11 @@ def rebuild(described: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> K2Mea
     model.cluster_centers_, model.labels_ = arrays["centers"], arrays["labels"]
     model.inertia_, model.n_iter_ = described["inertia"], described["n_iter"]
     model.ops_ = Ops(**described["ops"])
+    certified = described.get("certified")
+    model.certified_ = float("nan") if certified is None else certified
+    for name in PER_CLUSTER:
+        if name in arrays:
+            setattr(model, f"{name}_", arrays[name])
     model.trace_ = tuple(map(Record.restored, described["trace"]))
     model.n_features_in_ = arrays["centers"].shape[1]
     if described["feature_names"] is not None:
@@ -115,6 +123,7 @@ def describe(model: K2Means) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     from . import __version__
 
     arrays: dict[str, NDArray[Any]] = {"centers": model.cluster_centers_, "labels": model.labels_}
+    arrays |= {name: getattr(model, f"{name}_") for name in PER_CLUSTER if hasattr(model, f"{name}_")}
     parameters = model.get_params(deep=False)
     parameters["init"] = storable_init(model.init, arrays)
     for name, value in parameters.items():
@@ -134,6 +143,7 @@ def describe(model: K2Means) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         "inertia": float(model.inertia_),
         "n_iter": int(model.n_iter_),
         "ops": asdict(model.ops_),
+        "certified": None if np.isnan(model.certified_) else float(model.certified_),
         "trace": [asdict(r) for r in model.trace_],
         "feature_names": None if names is None else [str(n) for n in names],
     }
@@ -142,6 +152,8 @@ def describe(model: K2Means) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 def storable_init(init: Any, arrays: dict[str, NDArray[Any]]) -> Any:
     """A name as it is, GDI(...) and its like by their options, an array beside the others."""
+    if isinstance(init, K2Means):
+        init = init.cluster_centers_
     if isinstance(init, str):
         return init
     if isinstance(init, (GDI, PlusPlus, Random)):
