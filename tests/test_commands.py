@@ -145,6 +145,7 @@ def test_no_time_left_is_one_iteration(here, capsys):
         (["predict", "vectors.npy", "vectors.npy"], 3, "not a model"),
         (["inspect", "broken.npy"], 3, "broken.npy"),
         (["convert", "vectors.npy", "vectors.xyz"], 3, "xyz"),
+        (["convert", "vectors.npy", "not/there.npy"], 5, "there is no directory 'not'"),
     ],
 )
 def test_errors_are_one_line_and_a_code(here, capsys, words, code, message):

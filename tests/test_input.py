@@ -279,7 +279,7 @@ def test_an_argument_out_of_range_is_named(ask, error, words):
     ("ask", "what"),
     [
         (lambda: cluster(ROWS, 3, method=Elkan()), "Elkan with n=30, d=4, k=3"),
-        (lambda: K2Means(3).fit(ROWS), "K2 with n=30, d=4, k=3"),
+        (lambda: K2Means(3).fit(ROWS), "Sketched with n=30, d=4, k=3"),
         (lambda: K2Means(3, algorithm="lloyd").fit(ROWS), "Lloyd with n=30, d=4, k=3"),
     ],
 )

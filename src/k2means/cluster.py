@@ -125,7 +125,7 @@ def present_rows(x: NDArray[Any], present: NDArray[np.bool_], n_threads: int) ->
 def check_method(method: Any) -> None:
     if isinstance(method, type) or not hasattr(method, "bind"):
         raise TypeError(
-            f"method must be Sketched(), K2(...), Lloyd(), Elkan(), AKM(...) or MiniBatch(...), got {method!r}"
+            f"method must be Lloyd(), Elkan(), K2(...), Sketched(), AKM(...) or MiniBatch(...), got {method!r}"
         )
 
 

@@ -415,6 +415,7 @@ def inspect_vectors(path: Path, options: dict[str, Any]) -> dict[str, Any]:
 def convert(source: Path, target: Path, overwrite: bool, **options: Any) -> None:
     """Write the vectors of SOURCE to TARGET, whose suffix names the format."""
     with told():
+        check_new(target, overwrite=overwrite)
         write_vectors(target, open_vectors(source, **options), overwrite=overwrite)
 
 

@@ -106,8 +106,9 @@ def fit_faiss(case: Case, n_threads: int) -> Outcome:
     centers = np.ascontiguousarray(model.centroids)
     labels = nearest(case.x, centers, n_threads, 1.0)
     found = energy(case.x, None, centers, labels, n_threads)
-    operations = len(case.x) * model.niter * (case.k + 1)
-    return Outcome(case, "faiss", seconds, found, model.niter, operations, centers, [(seconds, found)])
+    iterations = len(model.obj)  # one objective for each
+    operations = len(case.x) * iterations * (case.k + 1)
+    return Outcome(case, "faiss", seconds, found, iterations, operations, centers, [(seconds, found)])
 
 
 def compare_peers(case: Case, n_threads: int) -> Iterator[Outcome]:
