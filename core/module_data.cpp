@@ -54,15 +54,15 @@ void define_questions(nb::module_& m) {
   m.def(
       "gdi",
       [](Matrix<T> x, Weights w, const Survey& survey, std::size_t k, int iterations, std::uint64_t seed, int threads,
-         bool by_tree) {
+         bool fast) {
         Pool pool(threads, interrupted);
-        Division<T> g = released(
-            [&] { return GreedyDivision<T>(rows(x), pointer(w), seed, iterations)(k, survey, pool, by_tree); });
+        Division<T> g =
+            released([&] { return GreedyDivision<T>(rows(x), pointer(w), seed, iterations)(k, survey, pool, fast); });
         return std::make_tuple(give(std::move(g.centers), {k, x.shape(1)}), give(std::move(g.labels), {x.shape(0)}),
                                tuple(g.ops));
       },
       "x"_a.noconvert(), "weights"_a.none().noconvert(), "survey"_a, "k"_a, "iterations"_a, "seed"_a, "threads"_a,
-      "by_tree"_a = false);
+      "fast"_a = false);
 
   m.def(
       "nearest",

@@ -111,11 +111,12 @@ class GreedyDivision {
   GreedyDivision(Rows<const T> x, const double* weights, std::uint64_t seed, int iterations)
       : x_(x), weights_(weights), seed_(seed), iterations_(iterations) {}
 
-  // Clusters are named as they come into being, or in the order of the tree's leaves.
-  Division<T> operator()(std::size_t k, const Survey& survey, Pool& pool, bool by_tree = false) {
+  // `fast`: the first lines are found on samples, and clusters are named in the order of the tree's leaves; else as
+  // they come into being.
+  Division<T> operator()(std::size_t k, const Survey& survey, Pool& pool, bool fast = false) {
     order_.resize(x_.n);
     for (std::size_t i = 0; i < x_.n; ++i) order_[i] = static_cast<Row>(i);
-    for (int w = 0; w < pool.size(); ++w) splitters_.emplace_back(x_, weights_);
+    for (int w = 0; w < pool.size(); ++w) splitters_.emplace_back(x_, weights_, fast);
     nodes_.push_back({0, x_.n, {survey.mean, survey.total, survey.weight}, 1});
     waiting_.push(0);
     std::vector<std::size_t> clusters{0};  // the node of each label
@@ -132,7 +133,7 @@ class GreedyDivision {
       nodes_[a + 1].label = clusters.size();
       clusters.push_back(a + 1);
     }
-    if (by_tree) {  // then those near each other have names near each other
+    if (fast) {  // then those near each other have names near each other
       std::sort(clusters.begin(), clusters.end(), [&](auto a, auto b) { return nodes_[a].begin < nodes_[b].begin; });
     }
     return finish(clusters, k, ops);

@@ -30,7 +30,8 @@ class ProjectiveSplit {
     Ops ops;
   };
 
-  ProjectiveSplit(Rows<const T> x, const double* weights) : x_(x), weights_(weights) {}
+  // `sampled`: the first iteration, which only looks for a better line, is done on a few of the rows if there are many.
+  ProjectiveSplit(Rows<const T> x, const double* weights, bool sampled) : x_(x), weights_(weights), sampled_(sampled) {}
 
   // Cuts `rows` and puts the first half's rows in front, both halves in their old order.
   Result operator()(std::span<Row> rows, const Half& whole, int iterations, Random random, Pool& pool) {
@@ -40,6 +41,8 @@ class ProjectiveSplit {
       if (t > 0) {
         for (std::size_t i = 0; i < x_.d; ++i) direction_[i] = best.a.mean[i] - best.b.mean[i];
       }
+      const bool many = sampled_ && iterations > 1 && rows.size() >= 4 * kSample;
+      if (t == 0 && many && look_at_sample(rows, best, pool)) continue;
       sort_along_direction(rows, whole, pool);
       const double m = static_cast<double>(rows.size());
       best.ops.products += rows.size();
@@ -50,7 +53,7 @@ class ProjectiveSplit {
       last_side_.swap(side_);
       side_.assign(rows.size(), 1);
       for (std::size_t i = 0; i < best.left; ++i) side_[sorted_[i].second] = 0;
-      if (t > 0 && side_ == last_side_) break;  // converged
+      if (t > 0 && side_ == last_side_) break;  // converged; after a sample, the sides differ in length
     }
     if (best.left > 0) part(rows);
     return best;
@@ -58,6 +61,7 @@ class ProjectiveSplit {
 
  private:
   static constexpr double kLight = 0x1p-20;
+  static constexpr std::size_t kSample = 1024;
 
   // c_a - c_b for two random rows (line 2); if they keep being equal, from the mean to the row farthest from it.
   bool first_direction(std::span<const Row> rows, const Half& whole, Random& random) {
@@ -85,6 +89,20 @@ class ProjectiveSplit {
       apart = apart || direction_[i] != 0.0;
     }
     return apart;
+  }
+
+  // One iteration on every m-th row.
+  bool look_at_sample(std::span<const Row> rows, Result& best, Pool& pool) {
+    std::vector<Row> sample(kSample);
+    sorted_.resize(kSample);
+    for (std::size_t i = 0; i < kSample; ++i) {
+      sample[i] = rows[i * rows.size() / kSample], sorted_[i] = {0.0, static_cast<Row>(i)};
+    }
+    const Half part = look_at(sample, 0, kSample);
+    sort_along_direction(sample, part, pool);
+    best.ops.products += kSample, best.ops.additions += kSample, best.ops.distances += kSample;
+    side_.clear();
+    return find_cut(sample, part, best, pool);
   }
 
   // Lines 4-6. Projections are about the mean, so that their small differences keep their digits.
@@ -232,6 +250,7 @@ class ProjectiveSplit {
   const Kernels<T>& kernel_ = kernels<T>();
   Rows<const T> x_;
   const double* weights_;
+  bool sampled_;
   std::vector<double> direction_;
   std::vector<std::pair<double, Row>> sorted_;
   std::vector<char> side_, last_side_;  // of each row, by its place in `rows`

@@ -126,7 +126,7 @@ def test_fast_gdi_gives_means_of_its_labels(weighted, dtype):
     weights = np.random.default_rng(1).uniform(0.1, 3.0, len(x)) if weighted else None
     survey = _core.survey(x, weights, 1)
     head = _core.sketch(x, survey, 0, 1).head(31)
-    labels = _core.gdi(head, weights, _core.survey(head, weights, 1), 40, 2, 0, 1, by_tree=True)[1]
+    labels = _core.gdi(head, weights, _core.survey(head, weights, 1), 40, 2, 0, 1, fast=True)[1]
     assert len(np.unique(labels)) == 40
     centers = _core.means(x, weights, labels, 40, 2)
     want = oracle.means(x, labels, np.zeros((40, 90)), weights)

@@ -113,7 +113,7 @@ def gdi(
     iterations: int,
     seed: int,
     threads: int,
-    by_tree: bool = False,
+    fast: bool = False,
 ) -> tuple[_Rows, NDArray[np.int32], _Ops]: ...
 def squares(x: _Rows, centers: _Rows, labels: NDArray[np.int32], threads: int) -> NDArray[np.float64]: ...
 def several(

@@ -137,7 +137,7 @@ class GDI:
             rows = data.sketches.head(31)
             survey = _core.survey(rows, data.weights, threads)
         centers, labels, ops = _core.gdi(
-            rows, data.weights, survey, k, int(self.iterations), random_key(rng), threads, by_tree=not self.exact
+            rows, data.weights, survey, k, int(self.iterations), random_key(rng), threads, fast=not self.exact
         )
         if short:  # the operations were on short vectors; the means are on whole ones
             share = rows.shape[1] / data.rows.shape[1]
