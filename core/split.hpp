@@ -38,17 +38,11 @@ class ProjectiveSplit {
     Result best;
     if (rows.size() < 2 || !first_direction(rows, whole, random)) return best;
     for (int t = 0; t < iterations; ++t) {
-      if (t > 0) {
-        for (std::size_t i = 0; i < x_.d; ++i) direction_[i] = best.a.mean[i] - best.b.mean[i];
-      }
+      for (std::size_t i = 0; t > 0 && i < x_.d; ++i) direction_[i] = best.a.mean[i] - best.b.mean[i];
       const bool many = sampled_ && iterations > 1 && rows.size() >= 4 * kSample;
       if (t == 0 && many && look_at_sample(rows, best, pool)) continue;
       sort_along_direction(rows, whole, pool);
-      const double m = static_cast<double>(rows.size());
-      best.ops.products += rows.size();
-      best.ops.sorts += m * std::log2(m) / static_cast<double>(x_.d);
-      best.ops.additions += rows.size();
-      best.ops.distances += rows.size();
+      charge(rows.size(), best.ops);
       if (!find_cut(rows, whole, best, pool)) break;  // no two rows differ along this line
       last_side_.swap(side_);
       side_.assign(rows.size(), 1);
@@ -91,7 +85,12 @@ class ProjectiveSplit {
     return apart;
   }
 
-  // One iteration on every m-th row.
+  void charge(std::size_t m, Ops& ops) const {
+    ops.products += m, ops.additions += m, ops.distances += m;
+    ops.sorts += static_cast<double>(m) * std::log2(static_cast<double>(m)) / static_cast<double>(x_.d);
+  }
+
+  // One iteration on every m-th row: for the means on both sides, not for the cut.
   bool look_at_sample(std::span<const Row> rows, Result& best, Pool& pool) {
     std::vector<Row> sample(kSample);
     sorted_.resize(kSample);
@@ -100,9 +99,11 @@ class ProjectiveSplit {
     }
     const Half part = look_at(sample, 0, kSample);
     sort_along_direction(sample, part, pool);
-    best.ops.products += kSample, best.ops.additions += kSample, best.ops.distances += kSample;
+    charge(kSample, best.ops);
     side_.clear();
-    return find_cut(sample, part, best, pool);
+    const bool found = find_cut(sample, part, best, pool);
+    best.left = 0;
+    return found;
   }
 
   // Lines 4-6. Projections are about the mean, so that their small differences keep their digits.
@@ -234,17 +235,13 @@ class ProjectiveSplit {
   }
 
   void part(std::span<Row> rows) {
-    std::vector<Row>& second = order_;
-    second.clear();
-    std::size_t front = 0;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      if (side_[i]) {
-        second.push_back(rows[i]);
-      } else {
-        rows[front++] = rows[i];
+    order_.clear();
+    for (const char side : {0, 1}) {
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        if (side_[i] == side) order_.push_back(rows[i]);
       }
     }
-    std::copy(second.begin(), second.end(), rows.begin() + static_cast<std::ptrdiff_t>(front));
+    std::copy(order_.begin(), order_.end(), rows.begin());
   }
 
   const Kernels<T>& kernel_ = kernels<T>();
