@@ -40,7 +40,8 @@ class AssignSketched {
     before_.assign(labels.begin(), labels.end());
     if (turn_ == 0 && looked_at_all_) mode_ = Mode::plain, looked_at_all_ = false;
     const bool first = labels[0] == kUnassigned;
-    search_.prepare(centers, labels, mode_ == Mode::hartigan && !first, pool);
+    weighed_ = mode_ == Mode::hartigan && !first;
+    search_.prepare(centers, labels, weighed_, pool);
     Assigned out;
     if (first || mode_ == Mode::exact || !narrow_) {
       out = over_all(x, centers, labels, first ? 1 : options_.turns, false, pool);
@@ -87,6 +88,9 @@ class AssignSketched {
     mode_ = mode_ == Mode::hartigan ? Mode::plain : Mode::exact;
     return true;
   }
+
+  // Whether the last turn compared as Hartigan does; only then can it have raised the energy.
+  bool weighed() const { return weighed_; }
 
   // The energy has risen, as it may when many rows move at once: take the turn back, and compare plainly from now on.
   void undo(std::span<Label> labels) {
@@ -158,7 +162,7 @@ class AssignSketched {
   SketchOptions options_;
   bool narrow_;  // rows look at some of the centers
   Mode mode_;
-  bool looked_at_all_ = false;
+  bool looked_at_all_ = false, weighed_ = false;
   std::size_t turn_ = 0;
   std::int64_t moved_ = 0;  // in the turns of this iteration
   SketchSearch<T> search_;

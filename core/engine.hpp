@@ -113,12 +113,12 @@ class Engine final : public AnyEngine<T> {
       Moved moved = move_(batch.x, batch.labels, centers_, *pool_);
       if constexpr (kGuarded) {
         const double energy = move_.energy(centers_, *pool_);
-        if (energy > energy_) {
+        if (energy > energy_ && assign_.weighed()) {
           out.ops += moved.ops;
           assign_.undo(batch.labels);
           moved = move_(batch.x, batch.labels, centers_, *pool_);
         }
-        energy_ = std::min(energy, energy_);
+        energy_ = std::min(energy, energy_);  // below it by rounding only, if the turn was not weighed
       }
       for (const Row i : moved.refilled) assign_.forget(i);
       out.ops += assigned.ops;
