@@ -72,8 +72,7 @@ struct Kernels {
   void (*lowest)(const T* dots, const T* base, const T* slack, T norm, std::size_t count, std::int32_t offset,
                  Lowest<T>* best);
   // Fast: the j of `count` with score_j < (reach * stretch_j + margin_j)^2 - square, to `out`. Returns how many.
-  std::size_t (*survivors)(const T* dots, const Gate<T>& gate, std::size_t count, std::int32_t offset,
-                           std::int32_t* out);
+  std::size_t (*survivors)(const T* dots, const Gate<T>& gate, std::size_t count, std::int32_t* out);
 };
 
 // The kernels for this CPU, or for the variant named by K2MEANS_SIMD (v2, v3, v4, base).

@@ -30,26 +30,26 @@ template <class T>
 std::unique_ptr<AnyEngine<T>> make_minibatch(const Problem<T>&, const typename RandomRows<T>::Options&, int threads,
                                              Pool::Poll);
 
-#define K2_COMPILED(how, T)                                                                                           \
-  how template std::unique_ptr<AnyEngine<T>> make_lloyd<T>(const Problem<T>&, const Survey&, int, Pool::Poll);        \
-  how template std::unique_ptr<AnyEngine<T>> make_elkan<T>(const Problem<T>&, const Survey&, int, Pool::Poll);        \
-  how template std::unique_ptr<AnyEngine<T>> make_k2<T>(const Problem<T>&, const Survey&, std::size_t, Bounds, int,   \
-                                                        Pool::Poll);                                                  \
-  how template std::unique_ptr<AnyEngine<T>> make_akm<T>(const Problem<T>&, const Survey&, const ForestOptions&, int, \
-                                                         Pool::Poll);                                                 \
-  how template std::unique_ptr<AnyEngine<T>> make_minibatch<T>(const Problem<T>&, const RandomRows<T>::Options&, int, \
-                                                               Pool::Poll);                                           \
-  how template std::unique_ptr<AnyEngine<T>> make_sketched<T>(const Problem<T>&, const Survey&, const Sketch<T>*,     \
-                                                              const SketchOptions&, int, Pool::Poll);                 \
-  how template class Sketch<T>;                                                                                       \
-  how template class SeveralSearch<T>;                                                                                \
-  how template std::vector<double> squares_of<T>(Rows<const T>, Rows<const T>, const Label*, Pool&);                  \
-  how template std::vector<T> means_of<T>(Rows<const T>, const double*, std::span<const Label>, std::size_t, Pool&);  \
-  how template Survey survey_rows<T>(Rows<const T>, const double*, Pool&);                                            \
-  how template Chosen plus_plus<T>(Rows<const T>, const double*, std::size_t, int, std::uint64_t, Pool&);             \
-  how template class GreedyDivision<T>;                                                                               \
-  how template std::vector<Label> nearest_centers<T>(Rows<const T>, Rows<const T>, const T*, Pool&);                  \
-  how template double energy_of<T>(Rows<const T>, const double*, Rows<const T>, const Label*, Pool&);                 \
+#define K2_COMPILED(how, T)                                                                                            \
+  how template std::unique_ptr<AnyEngine<T>> make_lloyd<T>(const Problem<T>&, const Survey&, int, Pool::Poll);         \
+  how template std::unique_ptr<AnyEngine<T>> make_elkan<T>(const Problem<T>&, const Survey&, int, Pool::Poll);         \
+  how template std::unique_ptr<AnyEngine<T>> make_k2<T>(const Problem<T>&, const Survey&, std::size_t, Bounds, int,    \
+                                                        Pool::Poll);                                                   \
+  how template std::unique_ptr<AnyEngine<T>> make_akm<T>(const Problem<T>&, const Survey&, const ForestOptions&, int,  \
+                                                         Pool::Poll);                                                  \
+  how template std::unique_ptr<AnyEngine<T>> make_minibatch<T>(const Problem<T>&, const RandomRows<T>::Options&, int,  \
+                                                               Pool::Poll);                                            \
+  how template std::unique_ptr<AnyEngine<T>> make_sketched<T>(const Problem<T>&, const Survey&, const Sketch<T>*,      \
+                                                              const SketchOptions&, int, Pool::Poll);                  \
+  how template class Sketch<T>;                                                                                        \
+  how template class SeveralSearch<T>;                                                                                 \
+  how template std::vector<double> squares_of<T>(Rows<const T>, Rows<const T>, const Label*, Pool&);                   \
+  how template std::vector<T> means_of<T>(Rows<const T>, const double*, std::span<const Label>, std::size_t, Pool&);   \
+  how template Survey survey_rows<T>(Rows<const T>, const double*, Pool&);                                             \
+  how template Chosen plus_plus<T>(Rows<const T>, const double*, std::size_t, int, std::uint64_t, Pool&);              \
+  how template class GreedyDivision<T>;                                                                                \
+  how template std::vector<Label> nearest_centers<T>(Rows<const T>, Rows<const T>, const T*, const Sketch<T>*, Pool&); \
+  how template double energy_of<T>(Rows<const T>, const double*, Rows<const T>, const Label*, Pool&);                  \
   how template std::vector<T> all_distances<T>(Rows<const T>, Rows<const T>, Pool&);
 K2_COMPILED(extern, float)
 K2_COMPILED(extern, double)

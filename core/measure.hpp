@@ -8,14 +8,27 @@
 #include "groups.hpp"
 #include "panels.hpp"
 #include "parallel.hpp"
+#include "sketch_search.hpp"
 #include "types.hpp"
 
 namespace k2 {
 
-// `shift`: about where the centers are, if that is far from the origin; or null.
+// `shift`: about where the centers are, if that is far from the origin; or null. `sketch`: of the rows, or null.
 template <class T>
-std::vector<Label> nearest_centers(Rows<const T> x, Rows<const T> centers, const T* shift, Pool& pool) {
+std::vector<Label> nearest_centers(Rows<const T> x, Rows<const T> centers, const T* shift, const Sketch<T>* sketch,
+                                   Pool& pool) {
   std::vector<Label> labels(x.n, kUnassigned);
+  if (sketch) {
+    const Centers<T> all(centers.data, centers.n, centers.d);
+    SketchSearch<T> search(x.n, centers.n, nullptr, sketch, pool.size());
+    search.prepare(all, labels, false, pool);
+    pool.for_chunks(x.n, SketchSearch<T>::kBlock, [&](std::size_t a, std::size_t b, int worker) {
+      Row rows[SketchSearch<T>::kBlock];
+      for (std::size_t i = a; i < b; ++i) rows[i - a] = static_cast<Row>(i);
+      search.look(x, all, labels, {rows, b - a}, search.all(), true, worker);
+    });
+    return labels;
+  }
   Panels<T> panels;
   panels.pack(centers, shift, pool);
   label_nearest(x, panels, std::span<Label>(labels), pool);

@@ -66,14 +66,16 @@ void define_questions(nb::module_& m) {
 
   m.def(
       "nearest",
-      [](Matrix<T> x, Matrix<T> centers, std::optional<Vector<T>> shift, int threads) {
+      [](Matrix<T> x, Matrix<T> centers, std::optional<Vector<T>> shift, int threads, const Sketch<T>* sketch) {
         require(x.shape(1) == centers.shape(1), "x and centers differ in columns");
+        require(!sketch || sketch->rows().n == x.shape(0), "the sketches are of other rows");
         Pool pool(threads, interrupted);
-        return give(
-            released([&] { return nearest_centers(rows(x), rows(centers), shift ? shift->data() : nullptr, pool); }),
-            {x.shape(0)});
+        const T* from = shift ? shift->data() : nullptr;
+        return give(released([&] { return nearest_centers(rows(x), rows(centers), from, sketch, pool); }),
+                    {x.shape(0)});
       },
-      "x"_a.noconvert(), "centers"_a.noconvert(), "shift"_a.none().noconvert(), "threads"_a);
+      "x"_a.noconvert(), "centers"_a.noconvert(), "shift"_a.none().noconvert(), "threads"_a,
+      "sketch"_a.none() = nb::none());
 
   m.def(
       "energy",

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "distance.hpp"
 #include "groups.hpp"
+#include "measure.hpp"
 #include "parallel.hpp"
 #include "types.hpp"
 
@@ -15,12 +15,7 @@ namespace k2 {
 template <class T>
 std::vector<Row> refill_empty(Rows<const T> x, const Centers<T>& centers, std::span<const std::int64_t> members,
                               std::span<Label> labels, Pool& pool) {
-  std::vector<double> cost(x.n);
-  pool.for_chunks(x.n, 256, [&](std::size_t a, std::size_t b, int) {
-    for (std::size_t i = a; i < b; ++i) {
-      cost[i] = kernels<T>().squared_distance(x[i], centers[static_cast<std::size_t>(labels[i])], x.d);
-    }
-  });
+  const auto cost = squares_of<T>(x, {centers.value.data(), centers.k, centers.d}, labels.data(), pool);
   std::vector<Row> heap(x.n);
   for (std::size_t i = 0; i < x.n; ++i) heap[i] = static_cast<Row>(i);
   const auto cheaper = [&](Row a, Row b) { return cost[a] != cost[b] ? cost[a] < cost[b] : a > b; };

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "contest.hpp"
-#include "panels.hpp"
+#include "packed.hpp"
 #include "parallel.hpp"
 #include "sketch.hpp"
 #include "types.hpp"
@@ -19,17 +19,6 @@ template <class T>
 class SketchSearch {
  public:
   static constexpr std::size_t kBlock = 48;  // rows whose products are made at once
-
-  // Centers packed as sketches, and what a row must know of each to pass it by.
-  struct Packed {
-    Panels<T> panels;
-    std::vector<T> stretch, margin;
-    Label id(std::size_t slot) const { return panels.id(slot); }
-    void resize() {
-      stretch.assign(panels.panels() * panels.width(), T(1));
-      margin.assign(panels.panels() * panels.width(), T(0));
-    }
-  };
 
   // `sketch` null: the rows have no short sketch, or are short themselves; they are their own.
   SketchSearch(std::size_t n, std::size_t k, const double* weights, const Sketch<T>* sketch, int workers)
@@ -45,40 +34,23 @@ class SketchSearch {
   void prepare(const Centers<T>& centers, std::span<const Label> labels, bool hartigan, Pool& pool) {
     for (std::size_t j = 0; j < centers.k; ++j) clock_[j] += centers.drift[j];
     hartigan ? weighing_.hartigan(labels, centers.k) : weighing_.plain();
-    const Rows<const T> all{centers.value.data(), centers.k, centers.d};
-    if (sketch_) {
-      center_sketch_.resize(centers.k * Sketch<T>::kWidth);
-      center_margin_.resize(centers.k);
-      sketch_->of(all, center_sketch_.data(), center_margin_.data(), pool);
-      all_.panels.pack({center_sketch_.data(), centers.k, Sketch<T>::kWidth}, nullptr, pool);
-    } else {
-      all_.panels.pack(all, nullptr, pool);
-    }
-    all_.resize();
-    for (std::size_t j = 0; j < centers.k; ++j) {
-      all_.stretch[j] = weighing_.template stretch<T>(j);
-      if (sketch_) all_.margin[j] = center_margin_[j];
-    }
+    all_.pack({centers.value.data(), centers.k, centers.d}, sketch_, pool);
+    for (std::size_t j = 0; j < centers.k; ++j) all_.stretch[j] = weighing_.template stretch<T>(j);
   }
 
-  const Packed& all() const { return all_; }
+  const Packed<T>& all() const { return all_; }
 
   // Some of the centers, in the scratch of a worker.
-  const Packed& listed(std::span<const Label> ids, int worker) {
-    Packed& list = scratch_[static_cast<std::size_t>(worker)].list;
-    list.panels.pack(all_.panels, ids);
-    list.resize();
-    for (std::size_t e = 0; e < ids.size(); ++e) {
-      list.stretch[e] = all_.stretch[static_cast<std::size_t>(ids[e])];
-      list.margin[e] = all_.margin[static_cast<std::size_t>(ids[e])];
-    }
+  const Packed<T>& listed(std::span<const Label> ids, int worker) {
+    Packed<T>& list = scratch_[static_cast<std::size_t>(worker)].list;
+    list.pack(all_, ids);
     return list;
   }
 
   // A block of rows: the products of their sketches with those of all the packed centers, then each on its own.
   // `afresh`: ties go to the lowest index, and not to the label a row has.
   Assigned look(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, std::span<const Row> rows,
-                const Packed& packed, bool afresh, int worker) {
+                const Packed<T>& packed, bool afresh, int worker) {
     Assigned out;
     each(x, rows, packed, worker, [&](Row i, const Gate<T>& gate, const T* dots, std::vector<std::int32_t>& found) {
       out += choose(x, centers, labels, i, packed, gate, afresh, dots, found);
@@ -101,13 +73,13 @@ class SketchSearch {
   static constexpr std::size_t kCenters = 256;  // whose products are made at once
 
   struct Scratch {
-    Packed list;
+    Packed<T> list;
     std::vector<T> dots;
     std::vector<std::int32_t> found;
   };
 
   template <class F>
-  void each(Rows<const T> x, std::span<const Row> rows, const Packed& packed, int worker, F&& f) {
+  void each(Rows<const T> x, std::span<const Row> rows, const Packed<T>& packed, int worker, F&& f) {
     Scratch& s = scratch_[static_cast<std::size_t>(worker)];
     const Rows<const T> h = sketch_ ? sketch_->rows() : x;
     const Panels<T>& panels = packed.panels;
@@ -119,17 +91,8 @@ class SketchSearch {
       const std::size_t count = std::min(kCenters / width, panels.panels() - first);
       kernel_.dots(sketches, rows.size(), panels.panel(first), count, h.d, s.dots.data() + first * width, padded);
     }
-    const double error = difference_error<T>(h.d);
     for (std::size_t r = 0; r < rows.size(); ++r) {
-      const double square = static_cast<double>(kernel_.square(sketches[r], h.d));
-      const Gate<T> gate{panels.base(),
-                         panels.slack(),
-                         packed.stretch.data(),
-                         packed.margin.data(),
-                         T(std::sqrt(square) * (1 + 2 * error)),
-                         T(square * (1 - 8 * error) - underflow<T>(h.d)),
-                         T(0),
-                         sketch_ ? sketch_->margin()[rows[r]] : T(0)};
+      const Gate<T> gate = packed.gate(sketches[r], h.d, sketch_ ? sketch_->margin()[rows[r]] : T(0));
       f(rows[r], gate, s.dots.data() + r * padded, s.found);
     }
   }
@@ -139,19 +102,19 @@ class SketchSearch {
               std::size_t d, Label own) const {
     const double square = static_cast<double>(kernel_.near(row, center, d));
     gate.reach = T(std::sqrt(square * (1 + 2 * difference_error<T>(d)) + underflow<T>(d)) * (1 + 8 * kUnit<T>));
-    const std::size_t m = kernel_.survivors(dots, gate, all_.stretch.size(), 0, found.data());
+    const std::size_t m = kernel_.survivors(dots, gate, all_.size(), found.data());
     return m == 0 || (m == 1 && found[0] == own);
   }
 
   // One row: measure those that pass the gate, the most likely first, for it may close the gate to others.
-  Assigned choose(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, Row i, const Packed& packed,
+  Assigned choose(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, Row i, const Packed<T>& packed,
                   Gate<T> gate, bool afresh, const T* dots, std::vector<std::int32_t>& found) {
     const Label own = labels[i];
     const auto l = static_cast<std::size_t>(own);
     const double error = difference_error<T>(x.d), lost = underflow<T>(x.d);
     Assigned out;
     Contest<T> contest(centers, x[i], afresh ? kUnassigned : own);
-    auto score = [&](std::int32_t e) { return gate.base[e] - 2 * dots[e] - gate.norm * gate.slack[e]; };
+    auto score = [&](std::int32_t e) { return k2::score(gate, dots, static_cast<std::size_t>(e)); };
     auto open_for = [&](double value) {  // those that may count for less than this
       gate.reach = T(std::sqrt(value * (1 + 2 * error) + 2 * lost) * (1 + 8 * kUnit<T>));
     };
@@ -160,17 +123,17 @@ class SketchSearch {
       return score(e) + gate.square < far * far;
     };
     auto measure = [&](std::int32_t e) {
-      const Label j = packed.id(static_cast<std::size_t>(e));
+      const Label j = packed.id(e);
       contest.enter(j, weighing_.other(i, static_cast<std::size_t>(j)));
       open_for(contest.value());
       ++out.ops.distances;
     };
-    auto count = [&] { return kernel_.survivors(dots, gate, packed.stretch.size(), 0, found.data()); };
-    auto is_own = [&](std::int32_t e) { return packed.id(static_cast<std::size_t>(e)) == own; };
+    auto count = [&] { return kernel_.survivors(dots, gate, packed.size(), found.data()); };
+    auto is_own = [&](std::int32_t e) { return packed.id(e) == own; };
 
     if (own == kUnassigned) {
       Lowest<T> lowest{std::numeric_limits<T>::infinity(), std::numeric_limits<T>::infinity(), 0};
-      kernel_.lowest(dots, gate.base, gate.slack, gate.norm, packed.stretch.size(), 0, &lowest);
+      kernel_.lowest(dots, gate.base, gate.slack, gate.norm, packed.size(), 0, &lowest);
       measure(lowest.index);
     } else {
       if (weighing_.alone(i, l)) return out;
@@ -204,8 +167,7 @@ class SketchSearch {
   Weighing weighing_;
   std::vector<double> clock_;  // how far each center has come since the start
   std::vector<float> upper_;   // how far its own center was from a row when measured last, less that center's clock
-  std::vector<T> center_sketch_, center_margin_;
-  Packed all_;
+  Packed<T> all_;
   std::vector<Scratch> scratch_;
 };
 

@@ -125,7 +125,7 @@ inline bool any(const M& mask) {
 }
 
 template <class T>
-std::size_t survivors(const T* dots, const Gate<T>& gate, std::size_t count, std::int32_t offset, std::int32_t* out) {
+std::size_t survivors(const T* dots, const Gate<T>& gate, std::size_t count, std::int32_t* out) {
   constexpr std::size_t L = kLanes<T>;
   std::size_t found = 0;
   for (std::size_t j = 0; j < count; j += L) {  // count is a whole number of panels
@@ -134,7 +134,7 @@ std::size_t survivors(const T* dots, const Gate<T>& gate, std::size_t count, std
     const auto near = score + gate.square < far * far;
     if (!any(near)) continue;
     for (std::size_t l = 0; l < L; ++l) {
-      if (near[l]) out[found++] = offset + static_cast<std::int32_t>(j + l);
+      if (near[l]) out[found++] = static_cast<std::int32_t>(j + l);
     }
   }
   return found;

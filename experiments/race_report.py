@@ -10,8 +10,7 @@ from .race_data import ROWS
 from .race_figures import energy_over_time, growth_picture
 from .race_runners import MAX_ITER, OUR_RUNNER
 from .race_tables import FAISS, PLUS_PLUS, Best, Result, every_row, goals, growth, init_seconds, results
-from .render import Heading, Part, Picture, Table, Text, anchor, plain, to_html, to_markdown
-from .report import put
+from .render import Heading, Part, Picture, Table, Text, anchor, plain, put, to_markdown, write_page
 from .runner import read_results
 
 MARKERS = ("<!-- race -->", "<!-- /race -->")
@@ -22,14 +21,7 @@ UNSTEADY = 1e-4
 def write(folder: Path, docs: Path, readme: Path) -> str:
     """Write the page, its figures, and the table of the README if that has a place for it. Says what was written."""
     found = results(read_results(folder).values())
-    parts = page(found)
-    (docs / "figures").mkdir(parents=True, exist_ok=True)
-    pictures = [p for p in parts if isinstance(p, Picture)]
-    for picture in pictures:
-        put(docs / "figures" / f"{picture.name}.svg", picture.svg)
-    put(docs / "race.md", to_markdown(parts))
-    put(docs / "race.html", to_html(parts))
-    said = f"wrote {docs / 'race.md'}, {docs / 'race.html'} and {len(pictures)} figures"
+    said = write_page(docs, "race", page(found))
     if readme.is_file() and (text := with_headline(before := readme.read_text(encoding="utf-8"), headline(found))):
         if text != before:
             put(readme, text)

@@ -112,6 +112,14 @@ def clock() -> Iterator[Callable[[], float]]:
     end = time.perf_counter()
 
 
+def fit_seconds(model: Any, x: NDArray[np.float32]) -> float:
+    """How long a fit takes; its warnings, such as that it did not converge, are not shown."""
+    with warnings.catch_warnings(), clock() as elapsed:
+        warnings.simplefilter("ignore")
+        model.fit(x)
+    return elapsed()
+
+
 # ---- ours --------------------------------------------------------------------------------------------------------
 
 
@@ -392,10 +400,8 @@ class Sklearn(Runner):
         if self.shipped:
             return None
         model = self.model(p, iterations, centers)
-        with warnings.catch_warnings(), clock() as elapsed:
-            warnings.simplefilter("ignore")
-            model.fit(p.x)
-        return Run(model.cluster_centers_, elapsed(), int(model.n_iter_))
+        seconds = fit_seconds(model, p.x)
+        return Run(model.cluster_centers_, seconds, int(model.n_iter_))
 
 
 class Intelex(Sklearn):
@@ -430,10 +436,8 @@ class Intelex(Sklearn):
 
     def fit(self, p: Problem, iterations: int, enough: Enough | None = None) -> Run:
         model = self.model(p, iterations, self.init)
-        with warnings.catch_warnings(), clock() as elapsed:
-            warnings.simplefilter("ignore")
-            model.fit(p.x)
-        return Run(model.cluster_centers_, elapsed(), int(model.n_iter_))
+        seconds = fit_seconds(model, p.x)
+        return Run(model.cluster_centers_, seconds, int(model.n_iter_))
 
 
 class MiniBatch(Runner):
@@ -464,10 +468,8 @@ class MiniBatch(Runner):
                 "compute_labels": False,
             }
         model = peer("sklearn.cluster").MiniBatchKMeans(p.k, random_state=p.seed, **options)
-        with warnings.catch_warnings(), clock() as elapsed:
-            warnings.simplefilter("ignore")
-            model.fit(p.x)
-        return Run(model.cluster_centers_, elapsed(), iterations)
+        seconds = fit_seconds(model, p.x)
+        return Run(model.cluster_centers_, seconds, iterations)
 
 
 class Bisecting(Runner):
@@ -484,10 +486,8 @@ class Bisecting(Runner):
 
     def fit(self, p: Problem, iterations: int, enough: Enough | None = None) -> Run:
         model = peer("sklearn.cluster").BisectingKMeans(p.k, random_state=p.seed, **self.options)
-        with warnings.catch_warnings(), clock() as elapsed:
-            warnings.simplefilter("ignore")
-            model.fit(p.x)
-        return Run(model.cluster_centers_, elapsed(), 1)
+        seconds = fit_seconds(model, p.x)
+        return Run(model.cluster_centers_, seconds, 1)
 
 
 OUR_RUNNER = "k2means"

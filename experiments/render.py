@@ -1,10 +1,11 @@
-"""A page as its parts, rendered as Markdown and as one HTML file that asks nothing of the net."""
+"""A page as its parts, rendered and written as Markdown and as one HTML file that asks nothing of the net."""
 
 from __future__ import annotations
 
 import html
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 
 # ---- the parts of a page. Text in them is Markdown: bold, code, links, <small> and escapes ------------------------
 
@@ -40,6 +41,26 @@ class Picture:
 
 
 Part = Heading | Text | Table | Picture
+
+
+# ---- on disk -------------------------------------------------------------------------------------------------------
+
+
+def write_page(docs: Path, name: str, parts: list[Part]) -> str:
+    """Write docs/name.md, docs/name.html and the pictures into docs/figures. Says what was written."""
+    (docs / "figures").mkdir(parents=True, exist_ok=True)
+    pictures = [p for p in parts if isinstance(p, Picture)]
+    for picture in pictures:
+        put(docs / "figures" / f"{picture.name}.svg", picture.svg)
+    markdown, page = docs / f"{name}.md", docs / f"{name}.html"
+    put(markdown, to_markdown(parts))
+    put(page, to_html(parts))
+    return f"wrote {markdown}, {page} and {len(pictures)} figures"
+
+
+def put(path: Path, text: str) -> None:
+    """The same bytes on every system."""
+    path.write_text(text, encoding="utf-8", newline="\n")
 
 
 # ---- Markdown ------------------------------------------------------------------------------------------------------

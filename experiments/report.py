@@ -11,7 +11,7 @@ from . import tables
 from .datasets import DATASETS
 from .figures import Drawing, draw
 from .plans import AKM_DATASETS, COMPLEXITY_D, LEVELS, MAX_ITER, MINIBATCH_ITER, PARAMETERS, SLACK
-from .render import Heading, Part, Picture, Table, Text, plain, to_html, to_markdown
+from .render import Heading, Part, Picture, Table, Text, plain, write_page
 from .runner import shape_of
 from .tables import (
     ABSENT,
@@ -39,19 +39,7 @@ GOAL_ENERGY = 1.0  # GDI's converged energy by that of k-means++
 
 def write(results: Path, docs: Path) -> None:
     """Write docs/reproduction.md, docs/reproduction.html and docs/figures from whatever results there are."""
-    parts = page(tables.read(results))
-    (docs / "figures").mkdir(parents=True, exist_ok=True)
-    pictures = [p for p in parts if isinstance(p, Picture)]
-    for picture in pictures:
-        put(docs / "figures" / f"{picture.name}.svg", picture.svg)
-    put(docs / "reproduction.md", to_markdown(parts))
-    put(docs / "reproduction.html", to_html(parts))
-    print(f"wrote {docs / 'reproduction.md'}, {docs / 'reproduction.html'} and {len(pictures)} figures")
-
-
-def put(path: Path, text: str) -> None:
-    """The same bytes on every system."""
-    path.write_text(text, encoding="utf-8", newline="\n")
+    print(write_page(docs, "reproduction", page(tables.read(results))))
 
 
 def page(results: Results) -> list[Part]:

@@ -87,13 +87,25 @@ def test_a_terminal_gets_a_bar_for_every_phase(here):
     assert b"energy" in shown
 
 
-@pytest.mark.parametrize("option", ["--init", "--algorithm"])
-def test_options_reach_the_fit(here, capsys, option):
-    value = {"--init": "k-means++", "--algorithm": "lloyd"}[option]
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--init", "k-means++"), ("--algorithm", "lloyd"), ("--metric", "cosine"), ("--polish", "certify")],
+)
+def test_options_reach_the_fit(here, capsys, option, value):
     run(capsys, "fit", "vectors.npy", "-k", 12, "-o", "m.npz", option, value, "--max-iter", 3, "--tol", 0)
     want = K2Means(12, **{option.removeprefix("--"): value}, max_iter=3, tol=0, random_state=0).fit(rows())
     assert k2means.load("m.npz").labels_.tobytes() == want.labels_.tobytes()
     assert k2means.load("m.npz").n_iter_ == want.n_iter_
+    np.testing.assert_equal(k2means.load("m.npz").certified_, want.certified_)
+
+
+def test_a_report_by_cosine_is_of_unit_rows(here, capsys, monkeypatch):
+    pages = []
+    monkeypatch.setattr("k2means.page.write_page", lambda path, summary, **_: pages.append(summary))
+    words = ("--metric", "cosine", "--polish", "none", "--report", "--json")
+    code, out, _ = run(capsys, "fit", "vectors.npy", "-k", 12, "-o", "m.npz", *words)
+    assert (code, json.loads(out)["certified"]) == (0, None)
+    assert sum(pages[0].energies) == pytest.approx(json.loads(out)["energy"], rel=1e-5)
 
 
 def test_a_fit_may_start_from_a_model_or_from_centers(here, capsys):
@@ -132,6 +144,11 @@ def test_no_time_left_is_one_iteration(here, capsys):
         (["fit", "vectors.npy", "-k", 3, "--neighbors", "many"], 2, "neither 'auto' nor an integer"),
         (["fit", "vectors.npy", "-k", 3, "--init", "best"], 2, "neither one of gdi"),
         (["fit", "vectors.npy", "-k", 3, "--every", "soon", "--checkpoint", "c"], 2, "neither a number of iterations"),
+        (
+            ["fit", "vectors.npy", "-k", 3, "--metric", "cosine", "--algorithm", "k2"],
+            2,
+            "--metric and --polish are for",
+        ),
         (["fit", "vectors.npy", "-k", 3, "--resume"], 2, "--resume needs --checkpoint"),
         (["fit", "vectors.npy", "-k", 3, "-o", "not/there.npz"], 5, "there is no directory 'not'"),
         (["fit", "vectors.npy", "-k", 3, "--checkpoint", "none", "--resume"], 6, "no directory 'none'"),

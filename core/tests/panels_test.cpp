@@ -61,7 +61,8 @@ void check_near_ties() {
     x[1][d - 1] = std::nextafter(T(4), T(0));
     x[2][d - 1] = std::nextafter(T(4), T(9));
     k2::Pool pool(1);
-    const auto labels = k2::nearest_centers(x.rows(), centers.rows(), static_cast<const T*>(nullptr), pool);
+    const auto labels = k2::nearest_centers(x.rows(), centers.rows(), static_cast<const T*>(nullptr),
+                                            static_cast<const k2::Sketch<T>*>(nullptr), pool);
     CHECK(labels[0] == 0 && labels[1] == 0);
     if (sizeof(T) == 4) CHECK(labels[2] == 1);  // in double the difference is below the last digit of the square
   }

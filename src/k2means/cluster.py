@@ -20,7 +20,7 @@ from .checkpoint import Keeper
 from .checks import check_count
 from .initialize import GDI, Data, Given, Init, random_key
 from .loop import OnStep, Ops, Result, Stop, run
-from .measure import FAR, ROOM, energy, nearest, unit_for
+from .measure import FAR, ROOM, energy, nearest, scaled_to_unit, unit_for
 from .memory import require_memory
 from .methods import K2, Method, Problem, Sketched
 
@@ -264,9 +264,7 @@ def solve(
         saved = keeper.saved if keeper is not None else None
         start = init(data, k, rng) if saved is None else saved.start
         if unit_centers and saved is None:
-            lengths = np.sqrt(np.square(start.centers, dtype=np.float64).sum(axis=1, keepdims=True))
-            unit = start.centers / np.where(lengths > 0, lengths, 1.0)
-            start = replace(start, centers=unit.astype(start.centers.dtype))
+            start = replace(start, centers=scaled_to_unit(start.centers))
         problem = Problem(
             data.rows,
             data.weights,

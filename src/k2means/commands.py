@@ -24,6 +24,7 @@ from .estimator import K2Means
 from .files import check_new, check_not_input, replace_file
 from .initialize import NAMED
 from .interrupt import Interruption
+from .measure import unit_rows
 from .memory import free_memory
 from .progress import Display, both
 from .store import ModelError, about, check_target, is_model, load, save
@@ -153,6 +154,20 @@ class EveryType(click.ParamType[Every]):
     "--init", default="gdi", metavar="NAME|FILE", help="gdi, k-means++, random; or a model or centers to start from."
 )
 @click.option("--algorithm", type=click.Choice(["auto", "k2", "lloyd", "elkan"]), default="auto", show_default=True)
+@click.option(
+    "--metric",
+    type=click.Choice(["euclidean", "cosine"]),
+    default="euclidean",
+    show_default=True,
+    help="cosine: rows are scaled to length 1, and so are the centers.",
+)
+@click.option(
+    "--polish",
+    type=click.Choice(["exact", "certify", "none"]),
+    default="exact",
+    show_default=True,
+    help="At the end: labels by all centers; or told which are proven; or neither.",
+)
 @click.option("--max-iter", type=click.IntRange(1), default=100, show_default=True)
 @click.option(
     "--max-time", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Start no iteration after it."
@@ -179,6 +194,8 @@ def fit(vectors: Path, k: int, out: Path | None, overwrite: bool, as_json: bool,
     Ctrl-C ends after the iteration at hand and writes what was reached; a second one stops at once.
     """
     out = Path(f"{vectors.name.split('.')[0]}.k2means.npz") if out is None else out
+    if options["algorithm"] != "auto" and (options["metric"] != "euclidean" or options["polish"] != "exact"):
+        raise click.UsageError(f"--metric and --polish are for --algorithm auto, not {options['algorithm']}")
     with told():
         page = out.with_name(f"{out.name}.html") if options["report"] else None
         check_outputs(out, page, vectors, options, overwrite)
@@ -190,6 +207,9 @@ def fit(vectors: Path, k: int, out: Path | None, overwrite: bool, as_json: bool,
             max_iter=options["max_iter"],
             tol=options["tol"],
             algorithm=options["algorithm"],
+            metric=options["metric"],
+            polish=None if options["polish"] == "none" else options["polish"],
+            max_time=options["max_time"],
             random_state=options["seed"],
             n_threads=options["threads"],
         )
@@ -228,7 +248,6 @@ def fit_and_save(
             on_step=both(display.on_record, stopping),
             keeper=keeper,
             phase=lambda name: display.phase(name, model.max_iter if name == "iterate" else 1),
-            seconds=options["max_time"],
             force=options["force"],
         )
         display.phase("write", 1)
@@ -250,6 +269,7 @@ def fit_and_save(
         "k": model.n_clusters,
         "energy": model.inertia_,
         "n_iter": model.n_iter_,
+        "certified": None if math.isnan(model.certified_) else model.certified_,
         "seconds": round(time.perf_counter() - begin, 3),
         "phases": display.seconds,
         "checkpoint_seconds": None if keeper is None else round(keeper.seconds, 3),
@@ -457,6 +477,7 @@ def examples(texts: Path | None, pictures: Path | None, n: int) -> dict[str, Any
 def write_report(x: Any, model: K2Means, path: Path, options: dict[str, Any]) -> None:
     from .page import summarize, write_page
 
+    x = unit_rows(x) if model.metric == "cosine" else x
     summary = summarize(x, model.cluster_centers_, model.labels_, model.trace_)
     parameters = {name: str(value) for name, value in model.get_params().items() if np.ndim(value) == 0}
     about_it = {"energy": f"{model.inertia_:.9g}", "iterations": str(model.n_iter_), "k2means": __version__}

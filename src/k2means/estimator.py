@@ -64,8 +64,8 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         Stop when the sum of the squared movements of the centers is at most `tol` times the mean variance of the
         features, as in scikit-learn. 0: when no center moves.
     algorithm : {"auto", "k2", "lloyd", "elkan"}, default="auto"
-        "auto" is the fastest known here: k²-means with cheap bounds, then one exact pass, so that `labels_` is what
-        `predict(X)` gives. "k2" is the paper's algorithm, exactly: also its last assignment is over neighbourhoods, so
+        "auto" is the fastest known here, `Sketched` (docs/sketched.md): it ends with every row at the nearest of all
+        centers, so that `labels_` is what `predict(X)` gives. "k2" is the paper's algorithm, exactly: also its last assignment is over neighbourhoods, so
         `labels_` may differ from `predict(X)`. "lloyd" looks at all centers; "elkan" gives the same for fewer
         distances and n_samples × n_clusters bounds in memory.
     random_state : int, RandomState or None, default=None
@@ -194,7 +194,6 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         on_step: OnStep | None = None,
         keeper: Keeper | None = None,
         phase: Callable[[str], None] = lambda name: None,
-        seconds: float | None = None,
         force: bool = False,
     ) -> None:
         """`fit`, watched, as the command line needs it. `force`: also if the memory seems too small."""
@@ -205,8 +204,7 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
             x = unit_rows(x)
         k, init, weights, present = check_request(x, self.n_clusters, self._init(), sample_weight, name="n_clusters")
         method = self._method()
-        limits = [s for s in (seconds, self.max_time) if s is not None]
-        stop = Stop(max_iter=self.max_iter, tol=self.tol, seconds=min(limits, default=None))
+        stop = Stop(max_iter=self.max_iter, tol=self.tol, seconds=self.max_time)
         runs = self._runs(init)
         if keeper is not None and runs > 1:
             raise ValueError(f"a checkpoint is of one run, n_init={runs}")
@@ -334,8 +332,10 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         weighted = cost if weights is None else cost * weights
         self.cluster_energies_: NDArray[Any] = np.bincount(labels, weighted, minlength=k)
         self.medoid_indices_: NDArray[np.int64] = np.full(k, -1)
-        order = np.lexsort((-np.arange(len(x)), -cost))  # the nearest comes last, of equals the first
-        self.medoid_indices_[labels[order]] = order
+        least = np.full(k, np.inf)
+        np.minimum.at(least, labels, cost)
+        nearest_rows = np.flatnonzero(cost == least[labels])[::-1]  # of equals, the first is written last
+        self.medoid_indices_[labels[nearest_rows]] = nearest_rows
 
     @property
     def neighbor_graph_(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _core
 from .checks import check_count
 from .loop import Ops
-from .measure import ENOUGH, ROOM
+from .measure import ENOUGH, LONG, ROOM
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Data:
 
     def short_sketch(self) -> _core.Sketch | None:
         """The sketches, if they tell enough of the rows and are shorter than they."""
-        return self.sketches if self.rows.shape[1] > 40 and self.sketches.caught > ENOUGH else None
+        return self.sketches if self.rows.shape[1] > LONG and self.sketches.caught > ENOUGH else None
 
     def as_given(self) -> NDArray[Any]:
         """The rows as the user knows them: a copy, while they are worked on in place."""
@@ -132,7 +132,7 @@ class GDI:
 
     def __call__(self, data: Data, k: int, rng: np.random.Generator) -> Start:
         rows, survey, threads = data.rows, data.survey, data.n_threads
-        short = not self.exact and rows.shape[1] > 40
+        short = not self.exact and rows.shape[1] > LONG
         if short:
             rows = data.sketches.head(31)
             survey = _core.survey(rows, data.weights, threads)

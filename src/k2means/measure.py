@@ -17,6 +17,7 @@ from . import _core
 # Products of vectors lose digits when the vectors are far from the origin compared with their distances. Below this
 # ratio of squared offset to variance, what is lost only makes a few more ties be decided exactly.
 FAR = 16.0
+LONG = 40  # numbers in a row, above which a sketch of 32 is shorter by enough
 ENOUGH = 0.55  # of the energy that sketches must catch: below, more candidates pass them than is gained
 
 # Squares of numbers between these have room in the exponent, with a million of them added.
@@ -43,14 +44,7 @@ def nearest(x: NDArray[Any], centers: NDArray[Any], n_threads: int, unit: float 
     labels = np.empty(len(x), dtype=np.int32)
     for rows, block in blocks:
         sketch = None if shift is not None else sketch_of(block, len(centers), n_threads)
-        if sketch is None:
-            labels[rows] = _core.nearest(block, centers, shift, n_threads)
-        else:
-            survey = _core.survey(block, None, n_threads)
-            options = (len(centers), 1, False, True, False, 0.0, 0)
-            engine = _core.sketched(block, None, survey, centers, None, sketch, *options, n_threads)
-            engine.settle(afresh=True)
-            labels[rows] = engine.labels()
+        labels[rows] = _core.nearest(block, centers, shift, n_threads, sketch)
     return labels
 
 
@@ -79,7 +73,7 @@ def squares(x: NDArray[Any], centers: NDArray[Any], labels: NDArray[np.int32], n
 
 def sketch_of(x: NDArray[Any], k: int, n_threads: int) -> _core.Sketch | None:
     """Sketches of rows that are to be compared with k centers, if that is shorter."""
-    if x.shape[1] <= 40 or k < 128 or len(x) < 1000:
+    if x.shape[1] <= LONG or k < 128 or len(x) < 1000:
         return None
     sketch = _core.sketch(x, _core.survey(x, None, n_threads), 0, n_threads)
     return sketch if sketch.caught > ENOUGH else None
@@ -87,14 +81,21 @@ def sketch_of(x: NDArray[Any], k: int, n_threads: int) -> _core.Sketch | None:
 
 def unit_rows(x: NDArray[Any]) -> NDArray[Any]:
     """A copy with every row scaled to length 1."""
+    unit = scaled_to_unit(x)
+    zero = ~unit.any(axis=1)
+    if zero.any():
+        raise ValueError(f"metric='cosine' needs rows other than zero; row {int(np.argmax(zero))} of X is zero")
+    return unit
+
+
+def scaled_to_unit(points: NDArray[Any]) -> NDArray[Any]:
+    """As `unit_rows`, but zero stays zero. What is not finite stays too: it is named later."""
     with np.errstate(all="ignore"):
-        largest = np.abs(x).max(axis=1, initial=0.0, keepdims=True)
-        scaled = np.divide(x, largest, out=np.zeros_like(x), where=largest > 0)
-        lengths = np.sqrt(np.square(scaled, dtype=np.float64).sum(axis=1))
-    if not (lengths > 0).all() and np.isfinite(x).all():
-        raise ValueError(f"metric='cosine' needs rows other than zero; row {int(np.argmin(lengths > 0))} of X is zero")
-    scaled /= lengths[:, None].astype(x.dtype)
-    return np.where(np.isfinite(largest), scaled, x)  # what is not finite is named later
+        largest = np.abs(points).max(axis=1, initial=0.0, keepdims=True)
+        scaled = np.divide(points, largest, out=np.zeros_like(points), where=largest > 0)
+        lengths = np.sqrt(np.square(scaled, dtype=np.float64).sum(axis=1, keepdims=True))
+        scaled /= np.where(lengths > 0, lengths, 1.0).astype(points.dtype)
+    return np.where(np.isfinite(largest), scaled, points)
 
 
 def energy(
