@@ -20,7 +20,8 @@ class PrincipalAxes {
   PrincipalAxes(Rows<const T> x, const std::vector<double>& mean, std::size_t count, std::uint64_t seed, Pool& pool)
       : x_(x), mean_(mean), count_(count) {
     constexpr std::size_t kValues = std::size_t{1} << 20;
-    const std::size_t m = std::min(x.n, std::clamp<std::size_t>(kValues / x.d, 96, 512));
+    const std::size_t most = std::clamp<std::size_t>(x.n / 32, 96, 512);  // in proportion to what they are used for
+    const std::size_t m = std::min(x.n, std::clamp<std::size_t>(kValues / x.d, 96, most));
     Random random(seed, 2);
     for (std::size_t i = 0; i < m; ++i) {  // one row out of each m-th part
       const std::size_t begin = i * x.n / m, end = (i + 1) * x.n / m;
@@ -51,7 +52,7 @@ class PrincipalAxes {
   }
 
   void iterate(Random& random, Pool& pool) {
-    constexpr int kIterations = 6;
+    constexpr int kIterations = 4;
     const std::size_t m = sample_.size(), wanted = std::min(m, count_ + 9);
     std::vector<double> next(wanted * m);
     axes_.resize(wanted * m);

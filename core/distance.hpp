@@ -51,6 +51,10 @@ struct Kernels {
   // to += q, from -= q with q = round((x - mean) * w * scale), an integer: order does not matter. from may be null.
   void (*transfer)(const T* x, const double* mean, const double* scale, double w, std::int64_t* to, std::int64_t* from,
                    std::size_t d);
+  // For each column of n rows on end, z being what it is above the origin: sum += w z, square += w z^2, and the
+  // extremes.
+  void (*extent)(const T* rows, std::size_t n, std::size_t d, const T* origin, const double* weights, double* sum,
+                 double* square, T* low, T* high);
   // sum += w (x - mean), in double.
   void (*accumulate)(const T* x, const double* mean, double w, double* sum, std::size_t d);
 

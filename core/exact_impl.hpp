@@ -154,6 +154,57 @@ void accumulate(const T* x, const double* mean, double w, double* sum, std::size
   for (; i < d; ++i) sum[i] += w * (static_cast<double>(x[i]) - mean[i]);
 }
 
+// M rows, so that sums need not be loaded and stored for each.
+template <class T, bool Weighted, std::size_t M>
+inline void extent_of(const T* rows, std::size_t d, const T* origin, const double* weights, double* sum, double* square,
+                      T* low, T* high) {
+  typedef T FourOf __attribute__((vector_size(4 * sizeof(T))));
+  std::size_t i = 0;
+  for (; i + 4 <= d; i += 4) {
+    const Four from = load(origin + i);
+    Four s = load(sum + i), q = load(square + i);
+    FourOf l, h;
+    std::memcpy(&l, low + i, sizeof l), std::memcpy(&h, high + i, sizeof h);
+#pragma GCC unroll 8
+    for (std::size_t r = 0; r < M; ++r) {
+      FourOf v;
+      std::memcpy(&v, rows + r * d + i, sizeof v);
+      const Four z = load(rows + r * d + i) - from, wz = Weighted ? weights[r] * z : z;
+      s += wz, q += wz * z;
+      l = v < l ? v : l, h = v > h ? v : h;
+    }
+    store(sum + i, s), store(square + i, q);
+    std::memcpy(low + i, &l, sizeof l), std::memcpy(high + i, &h, sizeof h);
+  }
+  for (; i < d; ++i) {
+    for (std::size_t r = 0; r < M; ++r) {
+      const T v = rows[r * d + i];
+      const double z = static_cast<double>(v) - static_cast<double>(origin[i]), wz = Weighted ? weights[r] * z : z;
+      sum[i] += wz, square[i] += wz * z;
+      low[i] = v < low[i] ? v : low[i], high[i] = v > high[i] ? v : high[i];
+    }
+  }
+}
+
+template <class T, bool Weighted>
+inline void extent_of_all(const T* rows, std::size_t n, std::size_t d, const T* origin, const double* weights,
+                          double* sum, double* square, T* low, T* high) {
+  constexpr std::size_t kRows = 8;
+  std::size_t r = 0;
+  for (; r + kRows <= n; r += kRows) {
+    extent_of<T, Weighted, kRows>(rows + r * d, d, origin, Weighted ? weights + r : nullptr, sum, square, low, high);
+  }
+  for (; r < n; ++r)
+    extent_of<T, Weighted, 1>(rows + r * d, d, origin, Weighted ? weights + r : nullptr, sum, square, low, high);
+}
+
+template <class T>
+void extent(const T* rows, std::size_t n, std::size_t d, const T* origin, const double* weights, double* sum,
+            double* square, T* low, T* high) {
+  weights ? extent_of_all<T, true>(rows, n, d, origin, weights, sum, square, low, high)
+          : extent_of_all<T, false>(rows, n, d, origin, weights, sum, square, low, high);
+}
+
 template <class T>
 void fill(Kernels<T>& table) {
   table.squared_distance = squared_distance<T>;
@@ -161,6 +212,7 @@ void fill(Kernels<T>& table) {
   table.scan = scan<T>;
   table.transfer = transfer<T>;
   table.accumulate = accumulate<T>;
+  table.extent = extent<T>;
   table.heads = wide::dots<T>;
 }
 

@@ -9,14 +9,12 @@ void define_questions(nb::module_& m) {
                         "Sketches of the rows of a matrix.")
       .def_prop_ro("caught", &Sketch<T>::caught, "The part of the data's energy that lies along the directions.")
       .def(
-          "head",
-          [](const Sketch<T>& s, std::size_t width) {
-            const auto r = s.rows();
-            std::vector<T> out(r.n * width);
-            for (std::size_t i = 0; i < r.n; ++i) std::copy_n(r[i], width, out.data() + i * width);
-            return give(std::move(out), {r.n, width});
+          "rows",
+          [](nb::handle self) {
+            const auto r = nb::cast<const Sketch<T>&>(self).rows();
+            return nb::ndarray<nb::numpy, const T, nb::ndim<2>>(r.data, {r.n, r.d}, self);
           },
-          "The first `width` coordinates.");
+          "The sketches, one a row; not a copy.");
   m.def(
       "sketch",
       [](Matrix<T> x, const Survey& s, std::uint64_t seed, int threads) {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cmath>
-#include <cstring>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "distance.hpp"
@@ -24,7 +24,8 @@ Survey survey_rows(Rows<const T> x, const double* weights, Pool& pool) {
   constexpr std::size_t kChunk = 1024;
   // Sums are taken about the first row, so that an offset common to all rows costs no digits.
   struct Part {
-    std::vector<double> sum, square, low, high;
+    std::vector<double> sum, square;
+    std::vector<T> low, high;
     double weight = 0.0;
     std::int64_t bad_row = -1, bad_column = -1;
     Part& operator+=(const Part& o) {
@@ -42,27 +43,16 @@ Survey survey_rows(Rows<const T> x, const double* weights, Pool& pool) {
   auto look = [&](std::size_t a, std::size_t b, int) {
     Part p;
     p.sum.assign(x.d, 0.0), p.square.assign(x.d, 0.0);
-    p.low.assign(x.d, std::numeric_limits<double>::infinity());
-    p.high.assign(x.d, -std::numeric_limits<double>::infinity());
-    for (std::size_t r = a; r < b; ++r) {
-      const T* row = x[r];
-      const double w = weights ? weights[r] : 1.0;
-      p.weight += w;
-      double bad = 0.0;  // 0 * v is NaN for anything not finite
-      for (std::size_t i = 0; i < x.d; ++i) {
-        const double v = static_cast<double>(row[i]), z = v - static_cast<double>(origin[i]);
-        bad += v * 0.0;
-        p.sum[i] += w * z;
-        p.square[i] += w * z * z;
-        p.low[i] = v < p.low[i] ? v : p.low[i];
-        p.high[i] = v > p.high[i] ? v : p.high[i];
-      }
-      if (bad == 0.0) continue;
-      const auto i =
-          static_cast<std::size_t>(std::find_if(row, row + x.d, [](T v) { return !std::isfinite(v); }) - row);
-      p.bad_row = static_cast<std::int64_t>(r), p.bad_column = static_cast<std::int64_t>(i);
-      break;
-    }
+    p.low.assign(x.d, std::numeric_limits<T>::infinity()), p.high.assign(x.d, -std::numeric_limits<T>::infinity());
+    kernels<T>().extent(x[a], b - a, x.d, origin, weights ? weights + a : nullptr, p.sum.data(), p.square.data(),
+                        p.low.data(), p.high.data());
+    p.weight = weights ? std::accumulate(weights + a, weights + b, 0.0) : static_cast<double>(b - a);
+    // What is not finite shows in the sum of its column. Sums of finite values may overflow too.
+    if (std::all_of(p.sum.begin(), p.sum.end(), [](double s) { return std::isfinite(s); })) return p;
+    const T* bad = std::find_if(x[a], x[a] + (b - a) * x.d, [](T v) { return !std::isfinite(v); });
+    const auto at = static_cast<std::size_t>(bad - x[a]);
+    if (at == (b - a) * x.d) return p;
+    p.bad_row = static_cast<std::int64_t>(a + at / x.d), p.bad_column = static_cast<std::int64_t>(at % x.d);
     return p;
   };
   // In waves, so that the parts held at once do not grow with n.
@@ -76,7 +66,7 @@ Survey survey_rows(Rows<const T> x, const double* weights, Pool& pool) {
   Survey out;
   out.bad_row = all.bad_row, out.bad_column = all.bad_column;
   out.weight = all.weight;
-  out.low = std::move(all.low), out.high = std::move(all.high);
+  out.low.assign(all.low.begin(), all.low.end()), out.high.assign(all.high.begin(), all.high.end());
   out.mean.resize(x.d), out.deviation.resize(x.d);
   for (std::size_t i = 0; i < x.d; ++i) {
     const double shift = all.sum[i] / all.weight;

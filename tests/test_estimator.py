@@ -253,7 +253,7 @@ def test_operations_are_those_of_start_iterations_and_last_pass():
 
 def test_an_init_object_is_the_init_of_its_name():
     X = blobs()
-    named = (("gdi", GDI(exact=False), "auto"), ("gdi", GDI(), "k2"), ("k-means++", PlusPlus(), "auto"))
+    named = (("gdi", GDI(exact=False, early=10), "auto"), ("gdi", GDI(), "k2"), ("k-means++", PlusPlus(), "auto"))
     for name, init, algorithm in named:
         fits = (K2Means(12, init=i, algorithm=algorithm, random_state=0).fit(X) for i in (init, name))
         assert_same_fit(*fits)

@@ -204,3 +204,29 @@ def test_a_fit_leaves_the_floating_point_environment_alone():
         print("unchanged")
     """
     assert run_script(script) == "unchanged"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("n", "d"), [(1, 1), (7, 3), (8, 4), (1029, 5), (70, 33)])
+def test_a_survey_is_what_numpy_says(n, d, weighted, dtype):
+    rng = np.random.default_rng(n)
+    x = (rng.normal(size=(n, d)) * 10 + 100).astype(dtype)
+    weights = rng.uniform(0.5, 2.0, n) if weighted else None
+    seen = _core.survey(x, weights, 2)
+    wide = x.astype(np.float64)
+    mean = np.average(wide, axis=0, weights=weights)
+    assert seen.bad == (-1, -1)
+    assert (seen.low.tolist(), seen.high.tolist()) == (wide.min(axis=0).tolist(), wide.max(axis=0).tolist())
+    np.testing.assert_allclose(seen.mean, mean, rtol=1e-14)
+    squares = np.average((wide - mean) ** 2, axis=0, weights=weights) * seen.weight
+    np.testing.assert_allclose(seen.total, squares.sum(), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("where", [(0, 0), (5, 8), (1100, 2), (2999, 10)])
+def test_a_survey_names_the_first_value_that_is_not_finite(where, value):
+    x = np.random.default_rng(0).normal(size=(3000, 11)).astype(np.float32)
+    x[where] = value
+    x[where[0] :, -1] = np.nan  # later ones, and to the right
+    assert _core.survey(x, None, 2).bad == where

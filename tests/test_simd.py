@@ -27,7 +27,7 @@ SCRIPT = """
             for data in (blobs(700, d, 30, dtype), grid(400, d, dtype), blobs(700, d, 30, dtype) + dtype(50)):
                 k2 = K2(7), K2(7, bounds="hamerly"), Sketched(7)
                 for method in (Lloyd(), Elkan(), *k2, AKM(7), MiniBatch(spacing=3)):
-                    for init in (GDI(), GDI(exact=False), PlusPlus(), Given(data[:40])):
+                    for init in (GDI(), GDI(exact=False, early=3), PlusPlus(), Given(data[:40])):
                         r = cluster(data, 40, method=method, init=init, stop=Stop(max_iter=6), n_threads=1)
                         results[f"{len(results)} {dtype.__name__} {d} {method} {init}"] = told(r)
     print(json.dumps([_core.simd, results]))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from problems import Problem, bind, blobs, grid, problems
 
 from k2means import GDI, K2Means, Lloyd, PlusPlus, Random, Sketched, Stop, _core, cluster
+from k2means.cluster import prepare
 
 DTYPES = (np.float32, np.float64)
 
@@ -54,7 +55,7 @@ def test_a_turn_is_hartigans_choice_for_every_row(d, sketch, weighted, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("init", [GDI(exact=False), GDI(), PlusPlus(), Random()], ids=str)
+@pytest.mark.parametrize("init", [GDI(exact=False, early=2), GDI(exact=False), GDI(), PlusPlus(), Random()], ids=str)
 @pytest.mark.parametrize(("d", "neighbors"), [(4, 8), (80, 8), (80, "auto")])
 def test_energy_never_rises_and_the_end_is_exact(d, neighbors, init, weighted, dtype):
     x = wide_blobs(900, d, 60, dtype)
@@ -99,7 +100,7 @@ def test_the_bits_do_not_depend_on_threads(neighbors, weighted, offset):
     x = wide_blobs(2000, 70, 50, np.float32) + np.float32(offset)
     weights = np.random.default_rng(1).uniform(0.1, 3.0, len(x)) if weighted else None
     runs = [
-        cluster(x, 50, method=Sketched(neighbors), init=GDI(exact=False), n_threads=t, sample_weight=weights)
+        cluster(x, 50, method=Sketched(neighbors), init=GDI(exact=False, early=3), n_threads=t, sample_weight=weights)
         for t in (1, 2, 5)
     ]
     for r in runs[1:]:
@@ -119,18 +120,43 @@ def test_what_settles_is_what_predict_says_also_of_ties():
 # ---- the fast GDI ------------------------------------------------------------------------------------------------
 
 
+def fast_start(x, k, early, weights=None, threads=1):
+    return GDI(exact=False, early=early)(prepare(x, weights, threads), k, np.random.default_rng(0))
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_fast_gdi_gives_means_of_its_labels(weighted, dtype):
+@pytest.mark.parametrize("early", [0, 4])
+def test_fast_gdi_gives_means_of_its_labels(early, weighted, dtype):
     x = wide_blobs(1500, 90, 40, dtype)
     weights = np.random.default_rng(1).uniform(0.1, 3.0, len(x)) if weighted else None
-    survey = _core.survey(x, weights, 1)
-    head = _core.sketch(x, survey, 0, 1).head(31)
-    labels = _core.gdi(head, weights, _core.survey(head, weights, 1), 40, 2, 0, 1, fast=True)[1]
-    assert len(np.unique(labels)) == 40
-    centers = _core.means(x, weights, labels, 40, 2)
-    want = oracle.means(x, labels, np.zeros((40, 90)), weights)
-    np.testing.assert_allclose(centers, want, rtol=1e-5 if dtype == np.float32 else 1e-12, atol=1e-6)
+    start = fast_start(x, 40, early, weights)
+    assert len(np.unique(start.labels)) == 40
+    want = oracle.means(x, start.labels, np.zeros((40, 90)), weights)
+    np.testing.assert_allclose(start.centers, want, rtol=1e-5 if dtype == np.float32 else 1e-12, atol=1e-6)
+    again = fast_start(x, 40, early, weights, threads=3)
+    assert (again.labels.tobytes(), again.centers.tobytes()) == (start.labels.tobytes(), start.centers.tobytes())
+
+
+def test_early_iterations_lower_the_energy_and_are_counted():
+    x = wide_blobs(3000, 120, 150, np.float32)
+    starts = [fast_start(x, 100, early) for early in (0, 1, 10)]
+    energies = [_core.energy(x, None, s.centers, s.labels, 1) for s in starts]
+    assert energies[0] > energies[1] > energies[2]
+    assert starts[0].ops.total < starts[1].ops.total < starts[2].ops.total
+
+
+def test_early_iterations_are_left_out_where_sketches_tell_little():
+    x = np.random.default_rng(0).normal(size=(2000, 64)).astype(np.float32)
+    none, some = fast_start(x, 50, 0), fast_start(x, 50, 5)
+    assert none.labels.tobytes() == some.labels.tobytes()
+
+
+def test_few_directions_are_taken_if_they_tell_nearly_all():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2000, 5)) @ rng.normal(size=(5, 60))
+    assert prepare(x, None, 1).coordinates().shape == (2000, 8)
+    assert prepare(x + rng.normal(size=x.shape), None, 1).coordinates().shape == (2000, 32)
 
 
 def test_fast_gdi_refines_to_the_energy_of_the_exact_one():
@@ -160,6 +186,8 @@ def test_rows_that_differ_only_outside_the_directions_still_make_k_clusters():
         (lambda: Sketched(turns=0), "turns"),
         (lambda: Sketched(hartigan=1), "hartigan must be True or False, got 1"),
         (lambda: GDI(exact="no"), "exact must be True or False, got 'no'"),
+        (lambda: GDI(exact=False, early=-1), "early must be at least 0, got -1"),
+        (lambda: GDI(early=3), "early=3 iterations are on sketches, and need exact=False"),
     ],
 )
 def test_bad_settings_are_named(make, words):

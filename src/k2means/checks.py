@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 
-def check_count(name: str, value: Any) -> int:
-    """`value` as an int; it must be an integer of at least 1."""
+def check_count(name: str, value: Any, least: int = 1) -> int:
+    """`value` as an int; it must be an integer of at least `least`."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name} must be an integer, got {value!r}")
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1, got {value}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, got {value}")
     return int(value)

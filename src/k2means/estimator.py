@@ -30,7 +30,7 @@ from .cluster import (
     solve,
     with_absent_rows,
 )
-from .initialize import GDI, NAMED, Given, Init, PlusPlus, Random
+from .initialize import FAST, GDI, NAMED, Given, Init, PlusPlus, Random
 from .interrupt import Interruption
 from .loop import OnStep, Ops, Record, Result, Stop
 from .measure import distances, energy, nearest, several, squares, unit_for, unit_rows
@@ -65,9 +65,9 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         features, as in scikit-learn. 0: when no center moves.
     algorithm : {"auto", "k2", "lloyd", "elkan"}, default="auto"
         "auto" is the fastest known here, `Sketched` (docs/sketched.md): it ends with every row at the nearest of all
-        centers, so that `labels_` is what `predict(X)` gives. "k2" is the paper's algorithm, exactly: also its last assignment is over neighbourhoods, so
-        `labels_` may differ from `predict(X)`. "lloyd" looks at all centers; "elkan" gives the same for fewer
-        distances and n_samples × n_clusters bounds in memory.
+        centers, so that `labels_` is what `predict(X)` gives. "k2" is the paper's algorithm, exactly: also its last
+        assignment is over neighbourhoods, so `labels_` may differ from `predict(X)`. "lloyd" looks at all centers;
+        "elkan" gives the same for fewer distances and n_samples × n_clusters bounds in memory.
     random_state : int, RandomState or None, default=None
     n_threads : int or None, default=None
         None: `K2MEANS_NUM_THREADS` if set, else all cores the process may use.
@@ -264,7 +264,7 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         if isinstance(init, str):
             if init not in NAMED:
                 raise ValueError(f"init must be one of {sorted(NAMED)}, an array or a callable, got {init!r}")
-            return GDI(exact=False) if init == "gdi" and self.algorithm == "auto" else NAMED[init]
+            return FAST if init == "gdi" and self.algorithm == "auto" else NAMED[init]
         if isinstance(init, K2Means):
             check_is_fitted(init)
             return Given(init.cluster_centers_)

@@ -32,6 +32,12 @@ class Ops:
             self.sorts + other.sorts,
         )
 
+    def on_part(self, share: float) -> Ops:
+        """What they count if they were on vectors of only this share of the columns."""
+        counts = self.distances, self.products, self.additions
+        distances, products, additions = (round(count * share) for count in counts)
+        return Ops(distances, products, additions, self.sorts * share)
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
