@@ -20,14 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from k2means import GDI, K2, K2Means, Sketched, Stop, cluster
-from k2means.initialize import FAST
 
 Centers = NDArray[np.float32]
 Enough = Callable[[float, float], bool]  # (seconds, energy as reported): may it stop?
 
 # What `K2Means` does with algorithm="auto", as parts of `cluster`, so that every iteration can be timed.
 AUTO_METHOD: Any = Sketched()
-AUTO_INIT: Any = FAST
+AUTO_INIT: Any = GDI(exact=False, early=10)
 TOL = 1e-4  # of K2Means, relative to the mean variance of the features
 
 MAX_ITER = 100

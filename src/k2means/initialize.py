@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _core
 from .checks import check_count
-from .loop import Ops
+from .loop import Ops, Record, Stop, run
 from .measure import ENOUGH, LONG, ROOM
 
 # Of iterations on sketches, which are rough; they end with one that leaves more than this of the energy.
@@ -158,18 +158,19 @@ class GDI:
         ops = Ops(*counted)
         if short:
             # An iteration on sketches costs less, but brings only what they tell.
-            if data.sketches.caught * data.rows.shape[1] > 1.5 * 32:
+            if self.early and data.sketches.caught * data.rows.shape[1] > 1.5 * 32:
                 lists = min(k, EARLY_NEIGHBORS), EARLY_TURNS
                 engine = _core.sketched(
                     rows, weights, survey, centers, labels, None, *lists, True, False, False, 0.0, 0, threads
                 )
-                before = np.inf
-                for _ in range(self.early):
-                    ops += Ops(*engine.step()[2])
-                    if engine.energy() > EARLY_GAIN * before:
-                        break
-                    before = engine.energy()
-                labels = engine.labels()
+                energies = [np.inf]
+
+                def brings_little(record: Record) -> bool:
+                    energies.append(record.energy)
+                    return energies[-1] > EARLY_GAIN * energies[-2]
+
+                trace = run(engine, Stop(max_iter=self.early), brings_little)
+                ops, labels = sum((r.ops for r in trace), ops), engine.labels()
             centers = _core.means(data.rows, weights, labels, k, threads)
             ops = ops.on_part(rows.shape[1] / data.rows.shape[1]) + Ops(additions=len(rows))
         return Start(centers, labels, ops)
