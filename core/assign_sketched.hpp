@@ -52,7 +52,10 @@ class AssignSketched {
         find_neighbors_(centers, options_.neighbors, before_graph_, graph_, pool);
         out.ops.distances += static_cast<std::uint64_t>(centers.k) * (centers.k - 1) / 2;
       }
-      out += over_lists(x, centers, labels, pool);
+      out += over_pieces(x, centers, labels, options_.turns, false, pool,
+                         [&](const auto& piece, auto, int worker) -> auto& {
+                           return search_.listed(graph_.ids(piece.cluster), worker);
+                         });
     }
     moved_ += out.moved;
     if (++turn_ == options_.turns) {
@@ -65,16 +68,20 @@ class AssignSketched {
 
   // All rows, all centers, the plain comparison. `afresh`: ties as if no row had a label, so as `predict` decides them.
   Assigned settle(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, bool afresh, Pool& pool) {
-    search_.prepare(centers, labels, false, pool);
+    weighed_ = false;
+    search_.prepare(centers, labels, weighed_, pool);
     return over_all(x, centers, labels, 1, afresh, pool);
   }
 
   // How many rows sketches prove to have the nearest of all centers; nothing changes.
   std::size_t certify(Rows<const T> x, const Centers<T>& centers, std::span<const Label> labels, Pool& pool) {
     search_.prepare(centers, labels, false, pool);
-    groups_.sort(labels, centers.k, SketchSearch<T>::kBlock);
+    groups_.sort(labels, centers.k, kPiece);
     return pool.tally<std::size_t>(groups_.pieces().size(), 1, [&](std::size_t p, std::size_t, int worker) {
-      return search_.prove(x, centers, labels, groups_.rows(groups_.pieces()[p]), worker);
+      const auto& piece = groups_.pieces()[p];
+      const auto rows = groups_.rows(piece);
+      return search_.prove(x, centers, labels, rows, search_.within_reach(centers, rows, piece.cluster, worker),
+                           worker);
     });
   }
 
@@ -107,6 +114,7 @@ class AssignSketched {
  private:
   enum class Mode { hartigan, plain, exact };
   static constexpr std::size_t kPiece = 192;  // rows of a cluster that are one piece of work
+  static constexpr std::size_t kMany = 256;   // centers, from which on it pays to ask which are within reach
 
   // Neighbors to begin with, which tell how far to look for the true ones: those of near names. GDI names its clusters
   // in the order of its tree.
@@ -124,6 +132,12 @@ class AssignSketched {
   Assigned over_all(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, std::size_t turns, bool afresh,
                     Pool& pool) {
     chosen_.clear();
+    if (centers.k >= kMany && !weighed_ && labels[0] != kUnassigned) {
+      return over_pieces(x, centers, labels, turns, afresh, pool,
+                         [&](const auto& piece, auto rows, int worker) -> auto& {
+                           return search_.within_reach(centers, rows, piece.cluster, worker);
+                         });
+    }
     if (labels[0] == kUnassigned) {
       for (std::size_t i = 0; i < x.n; ++i) chosen_.push_back(static_cast<Row>(i));
     } else {  // rows of a cluster together: they measure the same centers
@@ -139,23 +153,21 @@ class AssignSketched {
     });
   }
 
-  Assigned over_lists(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, Pool& pool) {
+  // The rows of a cluster together, with the centers that choose(piece, rows, worker) packs for them.
+  template <class Choose>
+  Assigned over_pieces(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, std::size_t turns,
+                       bool afresh, Pool& pool, Choose&& choose) {
     groups_.sort(labels, centers.k, kPiece);
     return pool.tally<Assigned>(groups_.pieces().size(), 1, [&](std::size_t p, std::size_t, int worker) {
       const Groups::Piece& piece = groups_.pieces()[p];
       Row rows[kPiece];
       std::size_t m = 0;
       for (const Row i : groups_.rows(piece)) {
-        if (has_turn(i, options_.turns)) rows[m++] = i;
+        if (has_turn(i, turns)) rows[m++] = i;
       }
-      Assigned out;
-      if (m == 0) return out;
-      const auto& list = search_.listed(graph_.ids(piece.cluster), worker);
-      for (std::size_t a = 0; a < m; a += SketchSearch<T>::kBlock) {
-        const std::size_t count = std::min(SketchSearch<T>::kBlock, m - a);
-        out += search_.look(x, centers, labels, {rows + a, count}, list, false, worker);
-      }
-      return out;
+      if (m == 0) return Assigned();
+      const auto& packed = choose(piece, std::span<const Row>(rows, m), worker);
+      return search_.look(x, centers, labels, {rows, m}, packed, afresh, worker);
     });
   }
 

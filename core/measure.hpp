@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "distance.hpp"
@@ -13,22 +14,39 @@
 
 namespace k2 {
 
+// With many centers every 16th is looked at first: its distance tells which of the others can be nearer.
+template <class T>
+std::vector<Label> nearest_by_sketches(Rows<const T> x, const Centers<T>& centers, const Sketch<T>& sketch,
+                                       Pool& pool) {
+  constexpr std::size_t kMany = 1024, kEvery = 16, kPiece = 192;
+  std::vector<Label> labels(x.n, kUnassigned), few;
+  SketchSearch<T> search(x.n, centers.k, nullptr, &sketch, pool.size());
+  search.prepare(centers, labels, false, pool);
+  for (std::size_t j = 0; j < centers.k; j += centers.k < kMany ? 1 : kEvery) few.push_back(static_cast<Label>(j));
+  pool.for_chunks(x.n, 4 * kPiece, [&](std::size_t a, std::size_t b, int worker) {
+    std::vector<Row> rows(b - a);
+    std::iota(rows.begin(), rows.end(), static_cast<Row>(a));
+    const auto& first = few.size() == centers.k ? search.all() : search.listed(few, worker);
+    search.look(x, centers, labels, rows, first, true, worker);
+  });
+  if (few.size() == centers.k) return labels;
+  Groups groups;
+  groups.sort(labels, centers.k, kPiece);
+  pool.for_chunks(groups.pieces().size(), 1, [&](std::size_t p, std::size_t, int worker) {
+    const auto& piece = groups.pieces()[p];
+    const auto rows = groups.rows(piece);
+    const auto& near = search.within_reach(centers, rows, piece.cluster, worker);
+    search.look(x, centers, labels, rows, near, true, worker);
+  });
+  return labels;
+}
+
 // `shift`: about where the centers are, if that is far from the origin; or null. `sketch`: of the rows, or null.
 template <class T>
 std::vector<Label> nearest_centers(Rows<const T> x, Rows<const T> centers, const T* shift, const Sketch<T>* sketch,
                                    Pool& pool) {
+  if (sketch) return nearest_by_sketches(x, Centers<T>(centers.data, centers.n, centers.d), *sketch, pool);
   std::vector<Label> labels(x.n, kUnassigned);
-  if (sketch) {
-    const Centers<T> all(centers.data, centers.n, centers.d);
-    SketchSearch<T> search(x.n, centers.n, nullptr, sketch, pool.size());
-    search.prepare(all, labels, false, pool);
-    pool.for_chunks(x.n, SketchSearch<T>::kBlock, [&](std::size_t a, std::size_t b, int worker) {
-      Row rows[SketchSearch<T>::kBlock];
-      for (std::size_t i = a; i < b; ++i) rows[i - a] = static_cast<Row>(i);
-      search.look(x, all, labels, {rows, b - a}, search.all(), true, worker);
-    });
-    return labels;
-  }
   Panels<T> panels;
   panels.pack(centers, shift, pool);
   label_nearest(x, panels, std::span<Label>(labels), pool);

@@ -40,15 +40,32 @@ class SketchSearch {
 
   const Packed<T>& all() const { return all_; }
 
-  // Some of the centers, in the scratch of a worker.
+  // Some of the centers, in the scratch of a worker. The ids must stay.
   const Packed<T>& listed(std::span<const Label> ids, int worker) {
     Packed<T>& list = scratch_[static_cast<std::size_t>(worker)].list;
     list.pack(all_, ids);
     return list;
   }
 
-  // A block of rows: the products of their sketches with those of all the packed centers, then each on its own.
-  // `afresh`: ties go to the lowest index, and not to the label a row has.
+  // Those that could be nearest to one of these rows of cluster l, by the triangle inequality: not farther from its
+  // center than twice the farthest of the rows. In the scratch of a worker; or all, if that is not few enough to pay.
+  const Packed<T>& within_reach(const Centers<T>& centers, std::span<const Row> rows, std::size_t l, int worker) {
+    double far = 0.0;
+    for (const Row i : rows) far = std::max(far, static_cast<double>(upper_[i]) + clock_[l]);
+    if (!(far < std::numeric_limits<double>::infinity())) return all_;
+    Scratch& s = scratch_[static_cast<std::size_t>(worker)];
+    const T* own = sketch_ ? all_.sketch(l) : centers[l];
+    const std::size_t d = sketch_ ? Sketch<T>::kWidth : centers.d;
+    s.dots.resize(kBlock * all_.size()), s.reached.resize(all_.size());
+    kernel_.dots(&own, 1, all_.panels.panel(0), all_.panels.panels(), d, s.dots.data(), all_.size());
+    Gate<T> gate = all_.gate(own, d, all_.margin[l]);
+    gate.reach = T(2 * far * (1 + 8 * kUnit<T>));
+    const std::size_t m = kernel_.survivors(s.dots.data(), gate, all_.size(), s.reached.data());
+    return m > centers.k / 2 ? all_ : listed({s.reached.data(), m}, worker);
+  }
+
+  // Give the rows the best of the packed centers. `afresh`: ties go to the lowest index, and not to the label a row
+  // has.
   Assigned look(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, std::span<const Row> rows,
                 const Packed<T>& packed, bool afresh, int worker) {
     Assigned out;
@@ -59,12 +76,16 @@ class SketchSearch {
     return out;
   }
 
-  // How many of a block of rows certainly have the nearest of all centers.
+  // How many of the rows certainly have the nearest of the packed centers.
   std::size_t prove(Rows<const T> x, const Centers<T>& centers, std::span<const Label> labels,
-                    std::span<const Row> rows, int worker) {
+                    std::span<const Row> rows, const Packed<T>& packed, int worker) {
     std::size_t out = 0;
-    each(x, rows, all_, worker, [&](Row i, const Gate<T>& gate, const T* dots, std::vector<std::int32_t>& found) {
-      out += proven(x[i], centers[static_cast<std::size_t>(labels[i])], gate, dots, found, x.d, labels[i]);
+    each(x, rows, packed, worker, [&](Row i, Gate<T> gate, const T* dots, std::vector<std::int32_t>& found) {
+      const T* own = centers[static_cast<std::size_t>(labels[i])];
+      const double square = static_cast<double>(kernel_.near(x[i], own, x.d)), error = difference_error<T>(x.d);
+      gate.reach = T(std::sqrt(square * (1 + 2 * error) + underflow<T>(x.d)) * (1 + 8 * kUnit<T>));
+      const std::size_t m = kernel_.survivors(dots, gate, packed.size(), found.data());
+      out += m == 0 || (m == 1 && packed.id(found[0]) == labels[i]);
     });
     return out;
   }
@@ -75,35 +96,30 @@ class SketchSearch {
   struct Scratch {
     Packed<T> list;
     std::vector<T> dots;
-    std::vector<std::int32_t> found;
+    std::vector<std::int32_t> found, reached;
   };
 
+  // In blocks of rows, the products of their sketches with those of all the packed centers; then each row on its own.
   template <class F>
   void each(Rows<const T> x, std::span<const Row> rows, const Packed<T>& packed, int worker, F&& f) {
     Scratch& s = scratch_[static_cast<std::size_t>(worker)];
     const Rows<const T> h = sketch_ ? sketch_->rows() : x;
     const Panels<T>& panels = packed.panels;
-    const std::size_t width = panels.width(), padded = panels.panels() * width;
+    const std::size_t width = panels.width(), padded = packed.size();
     s.dots.resize(kBlock * padded), s.found.resize(padded);
-    const T* sketches[kBlock];
-    for (std::size_t r = 0; r < rows.size(); ++r) prefetch_row(sketches[r] = h[rows[r]], h.d);
-    for (std::size_t first = 0; first < panels.panels(); first += kCenters / width) {
-      const std::size_t count = std::min(kCenters / width, panels.panels() - first);
-      kernel_.dots(sketches, rows.size(), panels.panel(first), count, h.d, s.dots.data() + first * width, padded);
+    for (; !rows.empty(); rows = rows.subspan(std::min(kBlock, rows.size()))) {
+      const auto block = rows.first(std::min(kBlock, rows.size()));
+      const T* sketches[kBlock];
+      for (std::size_t r = 0; r < block.size(); ++r) prefetch_row(sketches[r] = h[block[r]], h.d);
+      for (std::size_t first = 0; first < panels.panels(); first += kCenters / width) {
+        const std::size_t count = std::min(kCenters / width, panels.panels() - first);
+        kernel_.dots(sketches, block.size(), panels.panel(first), count, h.d, s.dots.data() + first * width, padded);
+      }
+      for (std::size_t r = 0; r < block.size(); ++r) {
+        const Gate<T> gate = packed.gate(sketches[r], h.d, sketch_ ? sketch_->margin()[block[r]] : T(0));
+        f(block[r], gate, s.dots.data() + r * padded, s.found);
+      }
     }
-    for (std::size_t r = 0; r < rows.size(); ++r) {
-      const Gate<T> gate = packed.gate(sketches[r], h.d, sketch_ ? sketch_->margin()[rows[r]] : T(0));
-      f(rows[r], gate, s.dots.data() + r * padded, s.found);
-    }
-  }
-
-  // Whether sketches prove that the row's own center is nearer than all others. `dots` are its products with all.
-  bool proven(const T* row, const T* center, Gate<T> gate, const T* dots, std::vector<std::int32_t>& found,
-              std::size_t d, Label own) const {
-    const double square = static_cast<double>(kernel_.near(row, center, d));
-    gate.reach = T(std::sqrt(square * (1 + 2 * difference_error<T>(d)) + underflow<T>(d)) * (1 + 8 * kUnit<T>));
-    const std::size_t m = kernel_.survivors(dots, gate, all_.size(), found.data());
-    return m == 0 || (m == 1 && found[0] == own);
   }
 
   // One row: measure those that pass the gate, the most likely first, for it may close the gate to others.

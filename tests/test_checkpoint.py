@@ -273,4 +273,4 @@ def test_killed_at_random_moments_it_ends_with_the_same_bits(tmp_path):
 def test_starts_of_this_package_are_part_of_the_identity(tmp_path):
     x = blobs(400, 4, 12, np.float64)
     fit_until(K2Means(12, init=GDI(3), random_state=0), x, tmp_path, 2)
-    refused(x, tmp_path, r"init was GDI\(iterations=3, exact=True\), is PlusPlus", init=PlusPlus())
+    refused(x, tmp_path, r"init was GDI\(iterations=3, exact=True, early=0\), is PlusPlus", init=PlusPlus())

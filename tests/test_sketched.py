@@ -117,6 +117,34 @@ def test_what_settles_is_what_predict_says_also_of_ties():
     np.testing.assert_array_equal(model.labels_, model.predict(x))
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("d", [3, 70])
+@pytest.mark.parametrize("k", [300, 1200])
+def test_with_many_centers_only_those_within_reach_are_looked_at_and_none_is_missed(k, d, dtype):
+    x = wide_blobs(4000, d, 40, dtype)
+    problem = Problem(x, x[:k].copy(), None, None)
+    engines = [bind(method, problem, threads=2, sketch=d > 40) for method in (Sketched(k, 1, False), Lloyd())]
+    for _ in range(3):
+        for engine in engines:
+            _, _, ops = engine.step()
+        assert engines[0].labels().tobytes() == engines[1].labels().tobytes()
+    ops = engines[0].settle(afresh=True)[2]
+    centers = engines[0].centers()
+    np.testing.assert_array_equal(engines[0].labels(), oracle.nearest(x, centers))
+    assert ops[1] < len(x) * k * 0.5 * min(1, 32 / d)  # products, counted as whole rows
+    right = engines[0].labels() == oracle.nearest(x, centers)
+    assert 0 < engines[0].certify() <= right.sum()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_nearest_of_many_by_sketches_is_the_oracles(dtype):
+    x = wide_blobs(3000, 60, 50, dtype)
+    sketch = _core.sketch(x, _core.survey(x, None, 2), 0, 2)
+    for k in (1023, 1100):
+        centers = np.concatenate([x[: k - 20], x[:20]])  # twins: the first is taken
+        np.testing.assert_array_equal(_core.nearest(x, centers, None, 2, sketch), oracle.nearest(x, centers))
+
+
 # ---- the fast GDI ------------------------------------------------------------------------------------------------
 
 
