@@ -10,7 +10,7 @@ import time
 
 from data import rows
 
-from k2means import GDI, K2, PlusPlus, Sketched, Stop, cluster
+from k2means import GDI, K2, PlusPlus, Sketched, Stop, cluster, early
 from k2means.initialize import FAST
 
 ROWS = {
@@ -21,6 +21,7 @@ ROWS = {
     "covtype k=1000": ("covtype", 150_000, 1000),
     "glove100 k=4096": ("glove100_i8", None, 4096),
 }
+ROUNDS = early.ROUNDS
 
 
 def variants(k: int) -> dict[str, tuple[object, object]]:
@@ -32,7 +33,8 @@ def variants(k: int) -> dict[str, tuple[object, object]]:
         "neither (Lloyd over neighbors)": (Sketched(turns=1, hartigan=False), FAST),
         "32 neighbors": (Sketched(min(32, k)), FAST),
         "256 neighbors": (Sketched(min(256, k)), FAST),
-        "no early iterations": (Sketched(), GDI(exact=False)),
+        "no swaps": (Sketched(), FAST),
+        "neither early iterations nor swaps": (Sketched(), GDI(exact=False)),
         "exact GDI": (Sketched(), GDI()),
         "k-means++": (Sketched(), PlusPlus()),
         "the paper's k²-means": (K2("auto", bounds="hamerly"), GDI()),
@@ -49,6 +51,7 @@ def main() -> None:
         for variant, (method, init) in variants(k).items():
             if variant == "k-means++" and k > 1000:
                 continue
+            early.ROUNDS = 0 if variant == "no swaps" else ROUNDS
             began = time.perf_counter()
             r = cluster(x, k, method=method, init=init, stop=Stop(max_iter=40), n_threads=2)
             seconds = time.perf_counter() - began

@@ -63,6 +63,18 @@ void define_questions(nb::module_& m) {
       "fast"_a = false);
 
   m.def(
+      "swap_clusters",
+      [](Matrix<T> x, Weights w, Vector<Label> labels, std::size_t k, std::uint64_t seed, int threads) {
+        require(labels.shape(0) == x.shape(0), "labels and x differ in rows");
+        Pool pool(threads, interrupted);
+        std::vector<Label> out(labels.data(), labels.data() + labels.shape(0));
+        ClusterSwaps<T> swap(rows(x), pointer(w), k, seed);
+        const std::size_t count = released([&] { return swap(out, pool); });
+        return std::make_tuple(give(std::move(out), {x.shape(0)}), count, tuple(swap.ops()));
+      },
+      "x"_a.noconvert(), "weights"_a.none().noconvert(), "labels"_a.noconvert(), "k"_a, "seed"_a, "threads"_a);
+
+  m.def(
       "nearest",
       [](Matrix<T> x, Matrix<T> centers, std::optional<Vector<T>> shift, int threads, const Sketch<T>* sketch) {
         require(x.shape(1) == centers.shape(1), "x and centers differ in columns");

@@ -10,16 +10,12 @@
 #include <vector>
 
 #include "distance.hpp"
+#include "half.hpp"
 #include "parallel.hpp"
 #include "random.hpp"
 #include "types.hpp"
 
 namespace k2 {
-
-struct Half {
-  std::vector<double> mean;
-  double energy = 0.0, weight = 0.0;
-};
 
 template <class T>
 class ProjectiveSplit {
@@ -211,27 +207,7 @@ class ProjectiveSplit {
 
   // Weight, mean and energy of the sorted rows [begin, end), from the rows themselves.
   Half look_at(std::span<const Row> rows, std::size_t begin, std::size_t end) const {
-    Half half;
-    const T* first = x_[rows[sorted_[begin].second]];
-    const std::vector<double> origin(first, first + x_.d);
-    half.mean.assign(x_.d, 0.0);
-    for (std::size_t i = begin; i < end; ++i) {
-      const Row row = rows[sorted_[i].second];
-      const double w = weights_ ? weights_[row] : 1.0;
-      kernel_.accumulate(x_[row], origin.data(), w, half.mean.data(), x_.d);
-      half.weight += w;
-    }
-    for (std::size_t i = 0; i < x_.d; ++i) half.mean[i] = origin[i] + half.mean[i] / half.weight;
-    for (std::size_t i = begin; i < end; ++i) {
-      const Row row = rows[sorted_[i].second];
-      double square = 0.0;
-      for (std::size_t c = 0; c < x_.d; ++c) {
-        const double z = static_cast<double>(x_[row][c]) - half.mean[c];
-        square += z * z;
-      }
-      half.energy += square * (weights_ ? weights_[row] : 1.0);
-    }
-    return half;
+    return half_of(x_, weights_, end - begin, [&](std::size_t i) { return rows[sorted_[begin + i].second]; });
   }
 
   void part(std::span<Row> rows) {

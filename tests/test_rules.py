@@ -99,12 +99,13 @@ def test_centers_are_written_only_where_they_move(pattern):
     }
 
 
-def test_labels_are_written_only_by_assignments_seeding_and_the_refill():
+def test_labels_are_written_only_by_assignments_seeding_swaps_and_the_refill():
     allowed = {
         "panels.hpp",
         "refill.hpp",
         "seeding.hpp",
         "sketch_search.hpp",
+        "swaps.hpp",
         *(p.name for p in CORE if p.name.startswith("assign_")),
     }
     assert places(r"\blabels\[[^\]]*(\[[^\]]*\])?[^\]]*\]\s*=[^=]", CORE) <= allowed

@@ -12,11 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _core
 from .checks import check_count
-from .loop import Ops, Record, Stop, run
+from .early import refine_early
+from .loop import Ops
 from .measure import ENOUGH, LONG, ROOM
-
-# Of iterations on sketches, which are rough; they end with one that leaves more than this of the energy.
-EARLY_NEIGHBORS, EARLY_TURNS, EARLY_GAIN = 32, 2, 0.995
+from .methods import Problem
 
 
 @dataclass(frozen=True)
@@ -131,7 +130,8 @@ class GDI:
         True: as in the paper. False: on sketches of the rows, if these are long; several times faster, and after
         refinement of the same energy (docs/sketched.md).
     early : int
-        At most so many iterations of k²-means follow on the sketches, where that pays. Needs `exact=False`.
+        At most so many rough iterations follow on the sketches, and then swaps of clusters, where that pays
+        (docs/sketched.md). Needs `exact=False`.
     """
 
     iterations: int = 2
@@ -156,21 +156,12 @@ class GDI:
             rows, weights, survey, k, int(self.iterations), random_key(rng), threads, fast=not self.exact
         )
         ops = Ops(*counted)
-        if short:
-            # An iteration on sketches costs less, but brings only what they tell.
-            if self.early and data.sketches.caught * data.rows.shape[1] > 1.5 * 32:
-                lists = min(k, EARLY_NEIGHBORS), EARLY_TURNS
-                engine = _core.sketched(
-                    rows, weights, survey, centers, labels, None, *lists, True, False, False, 0.0, 0, threads
-                )
-                energies = [np.inf]
-
-                def brings_little(record: Record) -> bool:
-                    energies.append(record.energy)
-                    return energies[-1] > EARLY_GAIN * energies[-2]
-
-                trace = run(engine, Stop(max_iter=self.early), brings_little)
-                ops, labels = sum((r.ops for r in trace), ops), engine.labels()
+        # An iteration on sketches costs less, but brings only what they tell.
+        if self.early and (not short or data.sketches.caught * data.rows.shape[1] > 1.5 * 32):
+            problem = Problem(rows, weights, survey, centers, labels, threads)
+            labels, more = refine_early(problem, int(self.early), rng)
+            ops += more
+        if not self.exact:
             centers = _core.means(data.rows, weights, labels, k, threads)
             ops = ops.on_part(rows.shape[1] / data.rows.shape[1]) + Ops(additions=len(rows))
         return Start(centers, labels, ops)

@@ -1,0 +1,43 @@
+// What is known of a cluster, or of one half of it.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "distance.hpp"
+#include "types.hpp"
+
+namespace k2 {
+
+struct Half {
+  std::vector<double> mean;
+  double energy = 0.0, weight = 0.0;
+};
+
+// Of `count` rows, of which row_at(i) is the i-th.
+template <class T, class RowAt>
+Half half_of(Rows<const T> x, const double* weights, std::size_t count, RowAt&& row_at) {
+  Half half;
+  half.mean.assign(x.d, 0.0);
+  if (count == 0) return half;
+  const T* first = x[row_at(0)];
+  const std::vector<double> origin(first, first + x.d);
+  for (std::size_t i = 0; i < count; ++i) {
+    const double w = weights ? weights[row_at(i)] : 1.0;
+    kernels<T>().accumulate(x[row_at(i)], origin.data(), w, half.mean.data(), x.d);
+    half.weight += w;
+  }
+  for (std::size_t c = 0; c < x.d; ++c) half.mean[c] = origin[c] + half.mean[c] / half.weight;
+  for (std::size_t i = 0; i < count; ++i) {
+    const T* row = x[row_at(i)];
+    double square = 0.0;
+    for (std::size_t c = 0; c < x.d; ++c) {
+      const double z = static_cast<double>(row[c]) - half.mean[c];
+      square += z * z;
+    }
+    half.energy += square * (weights ? weights[row_at(i)] : 1.0);
+  }
+  return half;
+}
+
+}  // namespace k2

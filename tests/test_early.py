@@ -1,0 +1,75 @@
+"""Swaps of clusters, and the rough iterations that come before the real ones."""
+
+import numpy as np
+import oracle
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import blobs, problems
+
+from k2means import GDI, K2Means, _core
+from k2means.cluster import prepare
+
+
+def energy(x, labels, k, weights=None):
+    """Of the rows about the means of their labels, in plain double."""
+    centers = oracle.means(x, labels, np.zeros((k, x.shape[1])), weights)
+    return float(((x - centers[labels]) ** 2).sum(axis=1) @ (np.ones(len(x)) if weights is None else weights))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_swap_gives_the_joined_their_own_and_joins_the_divided(weighted, dtype):
+    rng = np.random.default_rng(0)
+    places = rng.normal(size=(10, 6)) * 100
+    truth = np.repeat(np.arange(10), 50)
+    x = (places[truth] + rng.normal(size=(500, 6))).astype(dtype)
+    weights = rng.uniform(0.5, 2.0, 500) if weighted else None
+    labels = np.where(truth == 9, 8, truth).astype(np.int32)  # the last two share a cluster,
+    labels[:25] = 9  # and the first has two
+    got, swaps, ops = _core.swap_clusters(x, weights, labels, 10, 0, 2)
+    assert swaps == 1
+    assert len({tuple(np.unique(got[truth == t])) for t in range(10)}) == 10  # each has one label, its own
+    assert energy(x, got, 10, weights) < 0.1 * energy(x, labels, 10, weights)
+    assert ops[0] > 0
+
+
+@given(problems(), st.integers(0, 3))
+def test_swaps_never_raise_the_energy_and_leave_no_cluster_empty(problem, seed):
+    x, k = problem.x, len(problem.centers)
+    labels = np.random.default_rng(seed).integers(k, size=len(x)).astype(np.int32)
+    labels[:k] = np.arange(min(k, len(x)))
+    got, swaps, _ = _core.swap_clusters(x, problem.weights, labels, k, seed, 1)
+    before, after = (energy(x.astype(np.float64), each, k, problem.weights) for each in (labels, got))
+    assert after <= before * (1 + 1e-6) + 1e-6
+    assert (swaps == 0) == (got.tobytes() == labels.tobytes())
+    assert set(got) == set(labels)
+    for threads in (2, 3):
+        assert _core.swap_clusters(x, problem.weights, labels, k, seed, threads)[0].tobytes() == got.tobytes()
+
+
+def test_swaps_are_part_of_the_default_and_lower_its_energy():
+    groups = np.random.default_rng(0).normal(size=(20, 12)) * 30
+    x = blobs(6000, 12, 200, np.float32) + groups[np.random.default_rng(1).integers(20, size=6000)].astype(np.float32)
+    data = prepare(x, None, 1)
+    start = GDI(exact=False, early=10)(data, 120, np.random.default_rng(0))
+    assert len(np.unique(start.labels)) == 120
+    plain = GDI(exact=False)(data, 120, np.random.default_rng(0))
+    assert energy(x, start.labels, 120) < 0.97 * energy(x, plain.labels, 120)
+    again = GDI(exact=False, early=10)(prepare(x, None, 3), 120, np.random.default_rng(0))
+    assert again.labels.tobytes() == start.labels.tobytes()
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_few_clusters_need_no_swaps(k):
+    x = blobs(200, 50, 4, np.float32)
+    model = K2Means(k, random_state=0).fit(x)
+    np.testing.assert_array_equal(model.labels_, model.predict(x))
+    assert len(np.unique(model.labels_)) == k
+
+
+def test_fewer_distinct_rows_than_clusters():
+    x = np.repeat(np.eye(45, dtype=np.float32)[:5], 10, axis=0)
+    with pytest.warns(Warning, match="smaller than n_clusters"):
+        model = K2Means(8, random_state=0).fit(x)
+    assert model.inertia_ < 1e-12
