@@ -56,9 +56,7 @@ def measured(name: str) -> str:
 
 def main() -> None:
     print(f"Seconds, 2 threads. `nearest_centers` is asked about {FEW} rows.\n")
-    print(
-        "| row | rows asked | brute force | predict | ratio | brute force, few | nearest 1 | nearest 10 | differ |"
-    )
+    print("| row | rows asked | brute force | predict | ratio | brute force, few | nearest 1 | nearest 10 | differ |")
     print("|---|---|---|---|---|---|---|---|---|")
     for name in sys.argv[1:] or ROWS:
         print(measured(name), flush=True)

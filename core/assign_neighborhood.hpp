@@ -41,8 +41,6 @@ class AssignNeighborhood {
   void forget(Row i) { bounds_.forget(i); }
 
  private:
-  static constexpr std::size_t kPiece = 192;  // rows of a cluster that are one piece of work
-
   std::size_t width_;
   Bounds bounds_;
   Neighbors graph_, before_;

@@ -2,8 +2,8 @@
 //
 // An iteration is done in turns, and the centers move between them. It goes through three modes. At first a row looks
 // at the centers near its own, as in k²-means, with Hartigan's comparison (weighing.hpp). When few rows move, the
-// comparison becomes the plain one. When none moves, rows look at all centers: if nothing moves then, every row has
-// its nearest center.
+// comparison becomes the plain one. When none moves, rows look at all centers that are within reach: if nothing moves
+// then, every row has its nearest center.
 #pragma once
 
 #include <algorithm>
@@ -47,13 +47,13 @@ class AssignSketched {
       out = over_all(x, centers, labels, first ? 1 : options_.turns, false, pool);
     } else {
       if (turn_ == 0 || graph_.id.empty()) {
-        if (graph_.id.empty()) guess(centers.k);
+        if (graph_.id.empty()) graph_ = by_names(centers.k, options_.neighbors);
         std::swap(graph_, before_graph_);
         find_neighbors_(centers, options_.neighbors, before_graph_, graph_, pool);
         out.ops.distances += static_cast<std::uint64_t>(centers.k) * (centers.k - 1) / 2;
       }
       out += over_pieces(x, centers, labels, options_.turns, false, pool,
-                         [&](const auto& piece, auto, int worker) -> auto& {
+                         [&](const auto& piece, auto, int worker, Ops&) -> auto& {
                            return search_.listed(graph_.ids(piece.cluster), worker);
                          });
     }
@@ -80,8 +80,9 @@ class AssignSketched {
     return pool.tally<std::size_t>(groups_.pieces().size(), 1, [&](std::size_t p, std::size_t, int worker) {
       const auto& piece = groups_.pieces()[p];
       const auto rows = groups_.rows(piece);
-      return search_.prove(x, centers, labels, rows, search_.within_reach(centers, rows, piece.cluster, worker),
-                           worker);
+      Ops ops;  // nobody asks for them
+      const auto& near = search_.within_reach(centers, rows, piece.cluster, worker, ops);
+      return search_.prove(x, centers, labels, rows, near, worker);
     });
   }
 
@@ -113,19 +114,7 @@ class AssignSketched {
 
  private:
   enum class Mode { hartigan, plain, exact };
-  static constexpr std::size_t kPiece = 192;  // rows of a cluster that are one piece of work
-  static constexpr std::size_t kMany = 256;   // centers, from which on it pays to ask which are within reach
-
-  // Neighbors to begin with, which tell how far to look for the true ones: those of near names. GDI names its clusters
-  // in the order of its tree.
-  void guess(std::size_t k) {
-    graph_.width = options_.neighbors;
-    graph_.id.resize(k * graph_.width);
-    for (std::size_t l = 0; l < k; ++l) {
-      const std::size_t first = std::min(l - std::min(l, graph_.width / 2), k - graph_.width);
-      for (std::size_t s = 0; s < graph_.width; ++s) graph_.id[l * graph_.width + s] = static_cast<Label>(first + s);
-    }
-  }
+  static constexpr std::size_t kMany = 256;  // centers, from which on it pays to ask which are within reach
 
   bool has_turn(Row i, std::size_t turns) const { return turns == 1 || Random::mix(i) % turns == turn_; }
 
@@ -134,8 +123,8 @@ class AssignSketched {
     chosen_.clear();
     if (centers.k >= kMany && !weighed_ && labels[0] != kUnassigned) {
       return over_pieces(x, centers, labels, turns, afresh, pool,
-                         [&](const auto& piece, auto rows, int worker) -> auto& {
-                           return search_.within_reach(centers, rows, piece.cluster, worker);
+                         [&](const auto& piece, auto rows, int worker, Ops& ops) -> auto& {
+                           return search_.within_reach(centers, rows, piece.cluster, worker, ops);
                          });
     }
     if (labels[0] == kUnassigned) {
@@ -153,7 +142,7 @@ class AssignSketched {
     });
   }
 
-  // The rows of a cluster together, with the centers that choose(piece, rows, worker) packs for them.
+  // The rows of a cluster together, with the centers that choose(piece, rows, worker, ops) packs for them.
   template <class Choose>
   Assigned over_pieces(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, std::size_t turns,
                        bool afresh, Pool& pool, Choose&& choose) {
@@ -165,9 +154,10 @@ class AssignSketched {
       for (const Row i : groups_.rows(piece)) {
         if (has_turn(i, turns)) rows[m++] = i;
       }
-      if (m == 0) return Assigned();
-      const auto& packed = choose(piece, std::span<const Row>(rows, m), worker);
-      return search_.look(x, centers, labels, {rows, m}, packed, afresh, worker);
+      Assigned out;
+      if (m == 0) return out;
+      const auto& packed = choose(piece, std::span<const Row>(rows, m), worker, out.ops);
+      return out += search_.look(x, centers, labels, {rows, m}, packed, afresh, worker);
     });
   }
 

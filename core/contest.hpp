@@ -55,18 +55,19 @@ class Contest {
   double lost_, square_ = 0.0, value_ = 0.0, factor_ = 1.0, exact_ = -1.0;
 };
 
-// Squared distances become bounds: shrunk or stretched by more than they can be wrong, then kept as float.
+// Squared distances become bounds: shrunk or stretched by more than they can be wrong, then kept as float, whose small
+// numbers end at 2^-126: what is less counts as nothing below, and as that much above.
 class Slack {
  public:
   template <class T>
   static Slack of(std::size_t d) {
     return Slack(difference_error<T>(d), underflow<T>(d));
   }
-  float below(double square) const { return static_cast<float>(std::sqrt(std::max(0.0, square - lost_)) * shrink_); }
-  float above(double square) const { return static_cast<float>(std::sqrt(square + lost_) * stretch_); }
+  float below(double square) const { return down(std::sqrt(std::max(0.0, square - lost_)) * shrink_); }
+  float above(double square) const { return up(std::sqrt(square + lost_) * stretch_); }
   // For values that are bounds already: only the rounding to float.
-  static float down(double bound) { return bound > 0 ? static_cast<float>(bound * (1 - 0x1p-23)) : 0.0f; }
-  static float up(double bound) { return static_cast<float>(bound * (1 + 0x1p-23)); }
+  static float down(double bound) { return bound > 0x1p-125 ? static_cast<float>(bound * (1 - 0x1p-23)) : 0.0f; }
+  static float up(double bound) { return static_cast<float>(bound * (1 + 0x1p-23) + 0x1p-126); }
 
  private:
   Slack(double error, double lost) : shrink_(1 - error - 0x1p-22), stretch_(1 + error + 0x1p-22), lost_(lost) {}

@@ -8,6 +8,8 @@
 
 namespace k2 {
 
+inline constexpr std::size_t kPiece = 192;  // rows of a cluster that are one piece of work
+
 class Groups {
  public:
   struct Piece {

@@ -10,6 +10,7 @@
 #include "panels.hpp"
 #include "parallel.hpp"
 #include "sketch_search.hpp"
+#include "squares.hpp"
 #include "types.hpp"
 
 namespace k2 {
@@ -18,11 +19,11 @@ namespace k2 {
 template <class T>
 std::vector<Label> nearest_by_sketches(Rows<const T> x, const Centers<T>& centers, const Sketch<T>& sketch,
                                        Pool& pool) {
-  constexpr std::size_t kMany = 1024, kEvery = 16, kPiece = 192;
+  constexpr std::size_t kEnough = 1024, kEvery = 16;
   std::vector<Label> labels(x.n, kUnassigned), few;
   SketchSearch<T> search(x.n, centers.k, nullptr, &sketch, pool.size());
   search.prepare(centers, labels, false, pool);
-  for (std::size_t j = 0; j < centers.k; j += centers.k < kMany ? 1 : kEvery) few.push_back(static_cast<Label>(j));
+  for (std::size_t j = 0; j < centers.k; j += centers.k < kEnough ? 1 : kEvery) few.push_back(static_cast<Label>(j));
   pool.for_chunks(x.n, 4 * kPiece, [&](std::size_t a, std::size_t b, int worker) {
     std::vector<Row> rows(b - a);
     std::iota(rows.begin(), rows.end(), static_cast<Row>(a));
@@ -35,7 +36,8 @@ std::vector<Label> nearest_by_sketches(Rows<const T> x, const Centers<T>& center
   pool.for_chunks(groups.pieces().size(), 1, [&](std::size_t p, std::size_t, int worker) {
     const auto& piece = groups.pieces()[p];
     const auto rows = groups.rows(piece);
-    const auto& near = search.within_reach(centers, rows, piece.cluster, worker);
+    Ops ops;
+    const auto& near = search.within_reach(centers, rows, piece.cluster, worker, ops);
     search.look(x, centers, labels, rows, near, true, worker);
   });
   return labels;
@@ -73,30 +75,6 @@ std::vector<T> means_of(Rows<const T> x, const double* weights, std::span<const 
     }
     if (weight > 0) {
       for (std::size_t i = 0; i < x.d; ++i) out[j * x.d + i] = static_cast<T>(sum[i] / weight);
-    }
-  });
-  return out;
-}
-
-template <class T>
-double energy_of(Rows<const T> x, const double* weights, Rows<const T> centers, const Label* labels, Pool& pool) {
-  return pool.tally<double>(x.n, 256, [&](std::size_t a, std::size_t b, int) {
-    double sum = 0.0;
-    for (std::size_t i = a; i < b; ++i) {
-      const double s = kernels<T>().squared_distance(x[i], centers[static_cast<std::size_t>(labels[i])], x.d);
-      sum += weights ? weights[i] * s : s;
-    }
-    return sum;
-  });
-}
-
-// Of each row to the center of its label.
-template <class T>
-std::vector<double> squares_of(Rows<const T> x, Rows<const T> centers, const Label* labels, Pool& pool) {
-  std::vector<double> out(x.n);
-  pool.for_chunks(x.n, 256, [&](std::size_t a, std::size_t b, int) {
-    for (std::size_t i = a; i < b; ++i) {
-      out[i] = kernels<T>().squared_distance(x[i], centers[static_cast<std::size_t>(labels[i])], x.d);
     }
   });
   return out;

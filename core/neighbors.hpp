@@ -20,6 +20,19 @@ struct Neighbors {
   const double* distances(std::size_t l) const { return distance.data() + l * width; }
 };
 
+// Neighbors to begin with, which tell how far to look for the true ones: those of near names. GDI names its clusters
+// in the order of its tree.
+inline Neighbors by_names(std::size_t k, std::size_t width) {
+  Neighbors out;
+  out.width = width;
+  out.id.resize(k * width);
+  for (std::size_t l = 0; l < k; ++l) {
+    const std::size_t first = std::min(l - std::min(l, width / 2), k - width);
+    for (std::size_t s = 0; s < width; ++s) out.id[l * width + s] = static_cast<Label>(first + s);
+  }
+  return out;
+}
+
 // Keeps those of a stream of (lower, upper) intervals that may be among the `wanted` smallest.
 template <class T>
 class Shortlist {

@@ -1,6 +1,7 @@
 // Centers packed as sketches, and what a row must know of each to pass it by.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 #include <vector>

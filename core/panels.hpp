@@ -21,6 +21,7 @@ class Panels {
   // All centers. `shift` (d values, or null) is taken off centers and rows before they are multiplied: products of
   // vectors far from the origin lose their digits.
   void pack(Rows<const T> centers, const T* shift, Pool& pool) {
+    listed_ = {};
     prepare(centers, centers.n, shift);
     const std::vector<T> origin = shift ? std::vector<T>(shift, shift + centers.d) : std::vector<T>(centers.d, T(0));
     pool.for_chunks(panels_, 8, [&](std::size_t a, std::size_t b, int) {

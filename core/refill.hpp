@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "groups.hpp"
-#include "measure.hpp"
 #include "parallel.hpp"
+#include "squares.hpp"
 #include "types.hpp"
 
 namespace k2 {

@@ -49,17 +49,19 @@ class SketchSearch {
 
   // Those that could be nearest to one of these rows of cluster l, by the triangle inequality: not farther from its
   // center than twice the farthest of the rows. In the scratch of a worker; or all, if that is not few enough to pay.
-  const Packed<T>& within_reach(const Centers<T>& centers, std::span<const Row> rows, std::size_t l, int worker) {
+  const Packed<T>& within_reach(const Centers<T>& centers, std::span<const Row> rows, std::size_t l, int worker,
+                                Ops& ops) {
     double far = 0.0;
     for (const Row i : rows) far = std::max(far, static_cast<double>(upper_[i]) + clock_[l]);
     if (!(far < std::numeric_limits<double>::infinity())) return all_;
     Scratch& s = scratch_[static_cast<std::size_t>(worker)];
     const T* own = sketch_ ? all_.sketch(l) : centers[l];
     const std::size_t d = sketch_ ? Sketch<T>::kWidth : centers.d;
-    s.dots.resize(kBlock * all_.size()), s.reached.resize(all_.size());
+    grow(s.dots, all_.size()), grow(s.reached, all_.size());
     kernel_.dots(&own, 1, all_.panels.panel(0), all_.panels.panels(), d, s.dots.data(), all_.size());
     Gate<T> gate = all_.gate(own, d, all_.margin[l]);
     gate.reach = T(2 * far * (1 + 8 * kUnit<T>));
+    ops.products += whole_rows(centers.k, centers.d);
     const std::size_t m = kernel_.survivors(s.dots.data(), gate, all_.size(), s.reached.data());
     return m > centers.k / 2 ? all_ : listed({s.reached.data(), m}, worker);
   }
@@ -72,7 +74,7 @@ class SketchSearch {
     each(x, rows, packed, worker, [&](Row i, const Gate<T>& gate, const T* dots, std::vector<std::int32_t>& found) {
       out += choose(x, centers, labels, i, packed, gate, afresh, dots, found);
     });
-    out.ops.products = rows.size() * packed.panels.count() * (sketch_ ? Sketch<T>::kWidth : x.d) / x.d;
+    out.ops.products = whole_rows(rows.size() * packed.panels.count(), x.d);
     return out;
   }
 
@@ -99,6 +101,17 @@ class SketchSearch {
     std::vector<std::int32_t> found, reached;
   };
 
+  // Scratch only grows: what is made anew would be filled with zeros first.
+  template <class U>
+  static void grow(std::vector<U>& v, std::size_t size) {
+    if (v.size() < size) v.resize(size);
+  }
+
+  // Products of sketches, counted as those of whole rows.
+  std::uint64_t whole_rows(std::size_t products, std::size_t d) const {
+    return sketch_ ? (products * Sketch<T>::kWidth + d / 2) / d : products;
+  }
+
   // In blocks of rows, the products of their sketches with those of all the packed centers; then each row on its own.
   template <class F>
   void each(Rows<const T> x, std::span<const Row> rows, const Packed<T>& packed, int worker, F&& f) {
@@ -106,7 +119,7 @@ class SketchSearch {
     const Rows<const T> h = sketch_ ? sketch_->rows() : x;
     const Panels<T>& panels = packed.panels;
     const std::size_t width = panels.width(), padded = packed.size();
-    s.dots.resize(kBlock * padded), s.found.resize(padded);
+    grow(s.dots, kBlock * padded), grow(s.found, padded);
     for (; !rows.empty(); rows = rows.subspan(std::min(kBlock, rows.size()))) {
       const auto block = rows.first(std::min(kBlock, rows.size()));
       const T* sketches[kBlock];

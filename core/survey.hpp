@@ -1,6 +1,7 @@
 // One pass over the data before anything else: is it finite, where is it, how wide is it.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>

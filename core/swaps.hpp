@@ -28,6 +28,7 @@ class ClusterSwaps {
 
   // Changes the labels. Returns how many swaps there were.
   std::size_t operator()(std::span<Label> labels, Pool& pool) {
+    if (k_ < 3) return 0;
     Groups groups;
     groups.sort(labels, k_, x_.n);
     cut_all(groups, pool);
@@ -44,7 +45,10 @@ class ClusterSwaps {
       if (used[j] || used[to] || to == j) continue;
       while (next != gainful.end() && used[*next]) ++next;
       const auto cut = std::find_if(next, gainful.end(), [&](auto c) { return !used[c] && c != j && c != to; });
-      if (cut == gainful.end() || gain_[*cut] <= cost_[j]) break;
+      if (cut == gainful.end() || gain_[*cut] <= cost_[j]) {
+        if (cut == next) break;  // no other is cheaper, and none gains more
+        continue;
+      }
       for (const Row i : groups.members(j)) labels[i] = static_cast<Label>(to);
       for (const Row i : second_half(*cut)) labels[i] = static_cast<Label>(j);
       used[j] = used[to] = used[*cut] = 1;
@@ -93,7 +97,8 @@ class ClusterSwaps {
     std::vector<T> means;
     for (const Cut& c : cuts_) means.insert(means.end(), c.whole.mean.begin(), c.whole.mean.end());
     Neighbors graph;
-    NeighborSearch<T>()(Centers<T>(means.data(), k_, x_.d), std::min(k_, kNear + 1), {}, graph, pool);
+    const std::size_t width = std::min(k_, kNear + 1);
+    NeighborSearch<T>()(Centers<T>(means.data(), k_, x_.d), width, by_names(k_, width), graph, pool);
     ops_.distances += static_cast<std::uint64_t>(k_) * (k_ - 1) / 2;
     for (std::size_t j = 0; j < k_; ++j) {
       cost_[j] = std::numeric_limits<double>::infinity(), with_[j] = j;

@@ -73,3 +73,4 @@ def test_fewer_distinct_rows_than_clusters():
     with pytest.warns(Warning, match="smaller than n_clusters"):
         model = K2Means(8, random_state=0).fit(x)
     assert model.inertia_ < 1e-12
+    assert {tuple(c) for c in model.cluster_centers_.round(6)} == {tuple(c) for c in x}  # none where no row is

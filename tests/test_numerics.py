@@ -1,15 +1,17 @@
 """Offsets, scales, tiny and huge numbers, and the corners of the shapes."""
 
+import warnings
+
 import numpy as np
 import oracle
 import pytest
 from problems import BOUNDS, blobs, exact_methods, grid
 from subprocesses import run_script
 
-from k2means import GDI, K2, Elkan, Given, Lloyd, PlusPlus, Random, Stop, _core, cluster
+from k2means import GDI, K2, Elkan, Given, K2Means, Lloyd, PlusPlus, Random, Sketched, Stop, _core, cluster
 
 DTYPES = (np.float32, np.float64)
-METHODS = (Lloyd(), Elkan(), *(K2(5, bounds=b) for b in BOUNDS))
+METHODS = (Lloyd(), Elkan(), *(K2(5, bounds=b) for b in BOUNDS), Sketched(5, turns=1, hartigan=False))
 
 
 def oracle_lloyd(x, centers, steps):
@@ -62,7 +64,7 @@ def test_float32_of_any_size_has_the_labels_of_the_same_rows_at_size_one(exponen
     check_scaled(np.float32, exponent)
 
 
-@pytest.mark.parametrize("exponent", [-1022, -1060, -500, 400, 500])
+@pytest.mark.parametrize("exponent", [-1022, -1060, -500, -300, -150, -99, 120, 400, 500])
 def test_float64_of_any_size_has_the_labels_of_the_same_rows_at_size_one(exponent):
     check_scaled(np.float64, exponent)
 
@@ -93,6 +95,22 @@ def test_float32_near_its_limits_is_clustered_as_at_size_one(init, size):
     # converged over the lists of 30 neighbors, so over all 8: each row is with its nearest center, but where centers
     # rounded to denormals lost the digits that decide
     assert (labels == r.labels).mean() > (0.99 if size > 1e-43 else 0.5)
+
+
+@pytest.mark.parametrize("d", [3, 60])
+@pytest.mark.parametrize("apart", [1e-30, 1e-38, 1e-50, 1e-140])
+def test_rows_may_be_nearer_to_each_other_than_a_float_can_tell(apart, d):
+    """Bounds are kept as float; the rows of each clump differ by `apart`, the clumps by one or more."""
+    rng = np.random.default_rng(0)
+    x = np.zeros((1200, d))
+    x[:, 0] = rng.integers(3, size=1200)
+    x[x[:, 0] == 0] += rng.integers(-50, 50, size=((x[:, 0] == 0).sum(), d)) * apart
+    for algorithm in ("auto", "k2", "elkan"):
+        model = K2Means(300, init="random", algorithm=algorithm, n_neighbors=300, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(x)
+        np.testing.assert_array_equal(model.labels_, oracle.nearest(x, model.cluster_centers_, model.labels_))
 
 
 def test_squares_that_overflow_float64_are_refused():

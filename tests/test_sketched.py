@@ -126,14 +126,14 @@ def test_with_many_centers_only_those_within_reach_are_looked_at_and_none_is_mis
     engines = [bind(method, problem, threads=2, sketch=d > 40) for method in (Sketched(k, 1, False), Lloyd())]
     for _ in range(3):
         for engine in engines:
-            _, _, ops = engine.step()
+            engine.step()
         assert engines[0].labels().tobytes() == engines[1].labels().tobytes()
-    ops = engines[0].settle(afresh=True)[2]
     centers = engines[0].centers()
-    np.testing.assert_array_equal(engines[0].labels(), oracle.nearest(x, centers))
-    assert ops[1] < len(x) * k * 0.5 * min(1, 32 / d)  # products, counted as whole rows
     right = engines[0].labels() == oracle.nearest(x, centers)
-    assert 0 < engines[0].certify() <= right.sum()
+    assert 0 < engines[0].certify() <= right.sum() < len(x)
+    ops = engines[0].settle(afresh=True)[2]
+    np.testing.assert_array_equal(engines[0].labels(), oracle.nearest(x, centers))
+    assert ops[1] < len(x) * k * 0.75 * min(1, 32 / d)  # products, counted as whole rows: not all
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -331,7 +331,8 @@ def check_outputs(out: Path, page: Path | None, vectors: Path, options: dict[str
 def check_size(display: Display, source: VectorFile, model: K2Means, *, force: bool) -> None:
     """Say what it needs of the memory there is, and refuse what cannot fit."""
     (n, d), has = source.shape, free_memory()
-    needed = n * d * np.dtype(source.dtype).itemsize + model._method().memory(n, d, model.n_clusters)
+    copies = 2 if model.metric == "cosine" else 1
+    needed = copies * n * d * np.dtype(source.dtype).itemsize + model._method().memory(n, d, model.n_clusters)
     room = "" if has is None else f" of {size_text(has)} free"
     size = f"{source.path}: {n} rows of {d}, {source.stored_dtype}; needs {size_text(needed)}{room} memory"
     if has is not None and needed > has and not force:

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from . import _core
 from .loop import Ops, Record, Stop, run
+from .measure import means
 from .methods import Problem, Sketched
 
 ROUGH = Sketched(32, turns=2, exact=False)
-ENOUGH = 0.995  # iterations end with one that leaves more than this of the energy
+LITTLE = 0.995  # iterations end with one that leaves more than this of the energy
 ROUNDS = 8  # of swaps, at most; each is followed by
 AFTER_SWAPS = 3  # iterations, at most
 FEW = 200  # swaps end when there are fewer than one for so many clusters
@@ -28,7 +29,7 @@ def refine_early(problem: Problem, iterations: int, rng: np.random.Generator) ->
         ops += Ops(*counted)
         if swaps * FEW < k:
             break
-        centers = _core.means(x, weights, labels, k, threads)
+        centers = means(x, weights, labels, k, threads)
         labels, more = _iterate(replace(problem, centers=centers, labels=labels), AFTER_SWAPS)
         ops += more
     return labels, ops
@@ -39,7 +40,7 @@ def _iterate(problem: Problem, most: int) -> tuple[NDArray[np.int32], Ops]:
 
     def brings_little(record: Record) -> bool:
         energies.append(record.energy)
-        return bool(energies[-1] > ENOUGH * energies[-2])
+        return bool(energies[-1] > LITTLE * energies[-2])
 
     engine = ROUGH.bind(problem)
     trace = run(engine, Stop(max_iter=most), brings_little)

@@ -42,7 +42,7 @@ from .progress import both, reporter
 class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
     """k-means for many clusters: k²-means behind the interface of scikit-learn's `KMeans`.
 
-    A row looks only at the centers near its own center, and triangle-inequality bounds skip most of those. The same
+    A row looks only at the centers near its own center, and most of those are passed by without a distance. The same
     `random_state` gives the same bits for any number of threads.
 
     Parameters
@@ -50,8 +50,8 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
     n_clusters : int, default=8
         At most the number of rows.
     n_neighbors : int or "auto", default="auto"
-        The centers a row considers, its own included: more is slower and more accurate. At `n_clusters` and above the
-        result is Lloyd's. Of no effect with `algorithm` "lloyd" and "elkan".
+        The centers a row considers, its own included: more is slower and more accurate. With `algorithm` "k2" the
+        result at `n_clusters` and above is Lloyd's; "lloyd" and "elkan" do not heed it.
     init : {"gdi", "k-means++", "random"}, array of shape (n_clusters, n_features) or callable, default="gdi"
         "gdi" splits the data greedily in two until there are enough clusters; "k-means++" draws rows by their squared
         distance to those drawn before; "random" draws rows. A callable is called as
@@ -81,7 +81,8 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         "cosine": spherical k-means. Rows are scaled to length 1 (a copy), centers are directions of length 1, and a row
         goes to the center of largest cosine. `inertia_` is then 2 Σ (1 - cos). With `algorithm="auto"` only.
     max_time : float or None, default=None
-        Seconds after which no iteration is begun; the model is that of the iterations done.
+        Seconds after which no iteration is begun; the model is that of the iterations done. The start counts, but is
+        not cut short, and one iteration follows it.
     polish : {"exact", "certify", None}, default="exact"
         How `algorithm="auto"` ends. "exact": when no row would change among all centers, and with one pass over all of
         them, so that `labels_` is what `predict(X)` gives. "certify": when no row would change among the neighbors of

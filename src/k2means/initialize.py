@@ -14,8 +14,8 @@ from . import _core
 from .checks import check_count
 from .early import refine_early
 from .loop import Ops
-from .measure import ENOUGH, LONG, ROOM
-from .methods import Problem
+from .measure import ENOUGH, LONG, ROOM, means
+from .methods import SKETCH, Problem
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class Data:
     def coordinates(self) -> NDArray[Any]:
         """The sketches as rows, or only their first numbers if those tell nearly all."""
         rows = self.sketches.rows()
-        told = np.square(rows[:: max(1, len(rows) // 1024), :-1], dtype=np.float64).sum(axis=0).cumsum()
+        told = np.square(rows[:: max(1, len(rows) // 1024)], dtype=np.float64).sum(axis=0).cumsum()
         count = 8 * (int(np.searchsorted(told, 0.999 * told[-1])) // 8 + 1)
-        return rows if count >= rows.shape[1] else np.ascontiguousarray(rows[:, :count])
+        return rows if count >= SKETCH or told[-1] == 0 else np.ascontiguousarray(rows[:, :count])
 
     def as_given(self) -> NDArray[Any]:
         """The rows as the user knows them: a copy, while they are worked on in place."""
@@ -130,8 +130,8 @@ class GDI:
         True: as in the paper. False: on sketches of the rows, if these are long; several times faster, and after
         refinement of the same energy (docs/sketched.md).
     early : int
-        At most so many rough iterations follow on the sketches, and then swaps of clusters, where that pays
-        (docs/sketched.md). Needs `exact=False`.
+        At most so many rough iterations follow on the sketches (on the rows, if these are short), and then swaps of
+        clusters, where that pays (docs/sketched.md). Needs `exact=False`.
     """
 
     iterations: int = 2
@@ -157,12 +157,12 @@ class GDI:
         )
         ops = Ops(*counted)
         # An iteration on sketches costs less, but brings only what they tell.
-        if self.early and (not short or data.sketches.caught * data.rows.shape[1] > 1.5 * 32):
+        if self.early and (not short or data.sketches.caught * data.rows.shape[1] > 1.5 * SKETCH):
             problem = Problem(rows, weights, survey, centers, labels, threads)
             labels, more = refine_early(problem, int(self.early), rng)
             ops += more
         if not self.exact:
-            centers = _core.means(data.rows, weights, labels, k, threads)
+            centers = means(data.rows, weights, labels, k, threads)
             ops = ops.on_part(rows.shape[1] / data.rows.shape[1]) + Ops(additions=len(rows))
         return Start(centers, labels, ops)
 

@@ -20,8 +20,8 @@ FAR = 16.0
 LONG = 40  # numbers in a row, above which a sketch of 32 is shorter by enough
 ENOUGH = 0.55  # of the energy that sketches must catch: below, more candidates pass them than is gained
 
-# Squares of numbers between these have room in the exponent, with a million of them added.
-ROOM = {np.dtype(np.float32): (2.0**-45, 2.0**50), np.dtype(np.float64): (2.0**-400, 2.0**480)}
+# Squares of numbers between these have room in the exponent, with a million of them added; bounds are kept as float.
+ROOM = {np.dtype(np.float32): (2.0**-45, 2.0**50), np.dtype(np.float64): (2.0**-100, 2.0**100)}
 
 BLOCK = 1 << 20  # numbers converted at a time
 
@@ -68,6 +68,15 @@ def squares(x: NDArray[Any], centers: NDArray[Any], labels: NDArray[np.int32], n
     centers, blocks = _alike(x, centers, 1.0)
     for rows, block in blocks:
         out[rows] = _core.squares(block, centers, labels[rows], n_threads)
+    return out
+
+
+def means(
+    x: NDArray[Any], weights: NDArray[np.float64] | None, labels: NDArray[np.int32], k: int, n_threads: int
+) -> NDArray[Any]:
+    """The mean of the rows of each label; that of the first row's label also for labels without rows."""
+    out = _core.means(x, weights, labels, k, n_threads)
+    out[np.bincount(labels, minlength=k) == 0] = out[labels[0]]
     return out
 
 
