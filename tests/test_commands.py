@@ -252,7 +252,9 @@ def wait_for(process, text):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=str)
 def test_ctrl_c_ends_the_iteration_writes_and_says_how_to_go_on(here, number):
-    process = start("fit", "vectors.npy", "-k", 40, "-o", "m.npz", "--tol", 0, "--checkpoint", "c", slow=0.1)
+    process = start(
+        "fit", "vectors.npy", "-k", 40, "-o", "m.npz", "--init", "random", "--tol", 0, "--checkpoint", "c", slow=0.1
+    )
     wait_for(process, "iteration 2")
     process.send_signal(number)
     out, words = process.communicate(timeout=60)
@@ -260,10 +262,23 @@ def test_ctrl_c_ends_the_iteration_writes_and_says_how_to_go_on(here, number):
     assert out == "m.npz\n"
     assert "--resume --overwrite" in words
     partial = k2means.load("m.npz")
-    whole = K2Means(40, random_state=0, tol=0).fit(rows())
+    whole = K2Means(40, init="random", random_state=0, tol=0).fit(rows())
     assert partial.n_iter_ < whole.n_iter_
     resumed = start(
-        "fit", "vectors.npy", "-k", 40, "-o", "m.npz", "--tol", 0, "--checkpoint", "c", "--resume", "--overwrite"
+        "fit",
+        "vectors.npy",
+        "-k",
+        40,
+        "-o",
+        "m.npz",
+        "--init",
+        "random",
+        "--tol",
+        0,
+        "--checkpoint",
+        "c",
+        "--resume",
+        "--overwrite",
     )
     assert resumed.wait(timeout=60) == 0
     end = k2means.load("m.npz")
@@ -273,12 +288,12 @@ def test_ctrl_c_ends_the_iteration_writes_and_says_how_to_go_on(here, number):
 
 
 def test_nobody_listening_is_no_reason_to_stop(here):
-    process = start("fit", "vectors.npy", "-k", 40, "-o", "m.npz", "--tol", 0, slow=0.05)
+    process = start("fit", "vectors.npy", "-k", 40, "-o", "m.npz", "--init", "random", "--tol", 0, slow=0.05)
     wait_for(process, "iteration 1")
     process.stderr.close()  # as when Ctrl-C also ends the `tee` that listened
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=60) == 130
-    assert k2means.load("m.npz").n_iter_ < K2Means(40, random_state=0, tol=0).fit(rows()).n_iter_
+    assert k2means.load("m.npz").n_iter_ < K2Means(40, init="random", random_state=0, tol=0).fit(rows()).n_iter_
 
 
 def test_out_of_time_the_checkpoint_is_kept_and_goes_on(here, capsys):
