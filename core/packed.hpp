@@ -43,8 +43,7 @@ struct Packed {
     }
   }
 
-  const T* sketch(std::size_t j) const { return sketches_.data() + j * Sketch<T>::kWidth; }  // of all, if it has them
-  std::size_t size() const { return stretch.size(); }                                        // whole panels
+  std::size_t size() const { return stretch.size(); }  // whole panels
   Label id(std::int32_t slot) const { return panels.id(static_cast<std::size_t>(slot)); }
 
   // For a row with this sketch of d numbers, still closed: nobody is within a reach of zero.

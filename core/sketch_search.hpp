@@ -55,11 +55,11 @@ class SketchSearch {
     for (const Row i : rows) far = std::max(far, static_cast<double>(upper_[i]) + clock_[l]);
     if (!(far < std::numeric_limits<double>::infinity())) return all_;
     Scratch& s = scratch_[static_cast<std::size_t>(worker)];
-    const T* own = sketch_ ? all_.sketch(l) : centers[l];
-    const std::size_t d = sketch_ ? Sketch<T>::kWidth : centers.d;
+    const Rows<const T> h = all_.panels.centers();
+    const T* own = h[l];
     grow(s.dots, all_.size()), grow(s.reached, all_.size());
-    kernel_.dots(&own, 1, all_.panels.panel(0), all_.panels.panels(), d, s.dots.data(), all_.size());
-    Gate<T> gate = all_.gate(own, d, all_.margin[l]);
+    kernel_.dots(&own, 1, all_.panels.panel(0), all_.panels.panels(), h.d, s.dots.data(), all_.size());
+    Gate<T> gate = all_.gate(own, h.d, all_.margin[l]);
     gate.reach = T(2 * far * (1 + 8 * kUnit<T>));
     ops.products += whole_rows(centers.k, centers.d);
     const std::size_t m = kernel_.survivors(s.dots.data(), gate, all_.size(), s.reached.data());

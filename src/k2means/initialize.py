@@ -161,7 +161,7 @@ class GDI:
             problem = Problem(rows, weights, survey, centers, labels, threads)
             labels, more = refine_early(problem, int(self.early), rng)
             ops += more
-        if not self.exact:
+        if short or self.early:  # else they are the means already
             centers = means(data.rows, weights, labels, k, threads)
             ops = ops.on_part(rows.shape[1] / data.rows.shape[1]) + Ops(additions=len(rows))
         return Start(centers, labels, ops)
