@@ -6,6 +6,7 @@
 #include "assign_kdtree.hpp"
 #include "assign_sketched.hpp"
 #include "engine.hpp"
+#include "grouped.hpp"
 #include "measure.hpp"
 #include "seeding.hpp"
 #include "several.hpp"
@@ -44,6 +45,7 @@ std::unique_ptr<AnyEngine<T>> make_minibatch(const Problem<T>&, const typename R
                                                               const SketchOptions&, int, Pool::Poll);                  \
   how template class Sketch<T>;                                                                                        \
   how template class SeveralSearch<T>;                                                                                 \
+  how template class GroupedSearch<T>;                                                                                 \
   how template std::vector<double> squares_of<T>(Rows<const T>, Rows<const T>, const Label*, Pool&);                   \
   how template std::vector<T> means_of<T>(Rows<const T>, const double*, std::span<const Label>, std::size_t, Pool&);   \
   how template Survey survey_rows<T>(Rows<const T>, const double*, Pool&);                                             \

@@ -118,6 +118,23 @@ void define_questions(nb::module_& m) {
       "The nearest centers of each row, and how far they are.");
 
   m.def(
+      "several_in_groups",
+      [](Matrix<T> x, Matrix<T> centers, Matrix<T> middles, Vector<Label> group_of, const Sketch<T>* sketch,
+         std::size_t count, std::size_t probes, int threads) {
+        require(x.shape(1) == centers.shape(1) && x.shape(1) == middles.shape(1), "x and centers differ in columns");
+        require(centers.shape(0) == group_of.shape(0), "group_of and centers differ in rows");
+        Pool pool(threads, interrupted);
+        const std::size_t m = std::min<std::size_t>(count, centers.shape(0)), n = x.shape(0);
+        const std::span<const Label> groups(group_of.data(), group_of.shape(0));
+        Several<T> s = released([&] {
+          return GroupedSearch<T>(rows(centers), rows(middles), groups, sketch, m, pool)(rows(x), probes, pool);
+        });
+        return std::make_pair(give(std::move(s.ids), {n, m}), give(std::move(s.distances), {n, m}));
+      },
+      "x"_a.noconvert(), "centers"_a.noconvert(), "middles"_a.noconvert(), "group_of"_a.noconvert(), "sketch"_a.none(),
+      "count"_a, "probes"_a, "threads"_a, "The nearest of the centers in the groups nearest to each row.");
+
+  m.def(
       "distances",
       [](Matrix<T> x, Matrix<T> centers, int threads) {
         require(x.shape(1) == centers.shape(1), "x and centers differ in columns");

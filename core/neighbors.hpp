@@ -82,8 +82,10 @@ class NeighborSearch {
   void operator()(const Centers<T>& centers, std::size_t width, const Neighbors& before, Neighbors& out, Pool& pool) {
     const std::size_t k = centers.k;
     panels_.pack({centers.value.data(), k, centers.d}, nullptr, pool);
-    lists_.resize(k), limit_.resize(k), norm_.resize(k);
-    scores_.resize(static_cast<std::size_t>(pool.size()));
+    const std::size_t padded = panels_.panels() * panels_.width();
+    lists_.resize(k), limit_.resize(k), norm_.assign(padded, T(0)), zeros_.assign(kCenters, T(0));
+    below_.assign(padded, std::numeric_limits<T>::infinity());
+    scratch_.resize(static_cast<std::size_t>(pool.size()));
     out.width = width;
     out.id.resize(k * width), out.distance.resize(k * width);
 
@@ -91,7 +93,7 @@ class NeighborSearch {
       for (std::size_t l = a; l < b; ++l) start(centers, width, before, l);
     });
     pool.for_chunks(k, kBlock, [&](std::size_t a, std::size_t b, int worker) {
-      multiply(centers, a, b, scores_[static_cast<std::size_t>(worker)]);
+      multiply(centers, a, b, scratch_[static_cast<std::size_t>(worker)]);
     });
     pool.for_chunks(k, kBlock, [&](std::size_t a, std::size_t b, int) {
       std::vector<std::pair<double, Label>> exact;
@@ -104,11 +106,18 @@ class NeighborSearch {
  private:
   static constexpr std::size_t kBlock = 24, kCenters = 256;
 
+  struct Scratch {
+    std::vector<T> dots;
+    std::vector<std::int32_t> found;
+  };
+
   void start(const Centers<T>& centers, std::size_t width, const Neighbors& before, std::size_t l) {
     const double error = difference_error<T>(centers.d), far = farthest_neighbor(centers, before, l);
     const double square = static_cast<double>(kernel_.square(centers[l], centers.d));
     norm_[l] = T(std::sqrt(square) * (1 + error));
-    limit_[l] = T((far * far - square) + (far * far + square) * 2 * error + 8 * underflow<T>(centers.d));
+    const double blur = 2 * error + 16 * kUnit<T>;
+    limit_[l] = T((far * far - square) + (far * far + square) * blur + 8 * underflow<T>(centers.d));
+    below_[l] = -limit_[l];
     lists_[l].start(width, limit_[l]);
   }
 
@@ -124,30 +133,35 @@ class NeighborSearch {
   }
 
   // The centers [a, b) with all from a on.
-  void multiply(const Centers<T>& centers, std::size_t a, std::size_t b, std::vector<T>& scores) {
+  void multiply(const Centers<T>& centers, std::size_t a, std::size_t b, Scratch& s) {
     const std::size_t width = panels_.width(), group = kCenters / width;
-    const T* x[kBlock];
+    const T *x[kBlock], *base = panels_.base(), *slack = panels_.slack();
     for (std::size_t l = a; l < b; ++l) x[l - a] = centers[l];
-    scores.resize((kBlock + 1) * kCenters);
-    T* low = scores.data() + kBlock * kCenters;
+    s.dots.resize(kBlock * kCenters), s.found.resize(kCenters);
     for (std::size_t p = a / width; p < panels_.panels(); p += group) {
       const std::size_t count = std::min(group, panels_.panels() - p), first = p * width;
-      const std::size_t begin = std::max(first, a), end = std::min(centers.k, first + count * width);
-      kernel_.dots(x, b - a, panels_.panel(p), count, centers.d, scores.data(), kCenters);
+      kernel_.dots(x, b - a, panels_.panel(p), count, centers.d, s.dots.data(), kCenters);
       for (std::size_t l = a; l < b; ++l) {
-        const T* dot = scores.data() + (l - a) * kCenters - first;
-        const T *base = panels_.base(), *slack = panels_.slack();
-        for (std::size_t j = begin; j < end; ++j) low[j - begin] = base[j] - 2 * dot[j] - norm_[l] * slack[j];
-        for (std::size_t j = begin; j < end; ++j) {
-          if (low[j - begin] <= limit_[l]) offer(l, j, low[j - begin]);
+        const T* dot = s.dots.data() + (l - a) * kCenters;
+        // What passes has score + square < 0: here that is, a score below the limit of l,
+        const Gate<T> to_l{base + first, slack + first, zeros_.data(), zeros_.data(), norm_[l], -limit_[l], 0, 0};
+        for (const auto e : passing(to_l, dot, count * width, s)) {
+          const std::size_t j = first + static_cast<std::size_t>(e);
+          if (j >= a) offer(l, j, base[j] - 2 * dot[e] - norm_[l] * slack[j]);
         }
-        const std::size_t others = std::max(begin, b);  // those of its own block see l themselves
-        for (std::size_t j = others; j < end; ++j) low[j - begin] = base[l] - 2 * dot[j] - norm_[j] * slack[l];
-        for (std::size_t j = others; j < end; ++j) {
-          if (low[j - begin] <= limit_[j]) offer(j, l, low[j - begin]);
+        // and here, below the limit of the other. Those of its own block see l themselves.
+        const Gate<T> from_l{
+            below_.data() + first, norm_.data() + first, zeros_.data(), zeros_.data(), slack[l], base[l], 0, 0};
+        for (const auto e : passing(from_l, dot, count * width, s)) {
+          const std::size_t j = first + static_cast<std::size_t>(e);
+          if (j >= b) offer(j, l, base[l] - 2 * dot[e] - norm_[j] * slack[l]);
         }
       }
     }
+  }
+
+  std::span<const std::int32_t> passing(const Gate<T>& gate, const T* dots, std::size_t count, Scratch& s) const {
+    return {s.found.data(), kernel_.survivors(dots, gate, count, s.found.data())};
   }
 
   void offer(std::size_t l, std::size_t j, T low) {
@@ -177,8 +191,9 @@ class NeighborSearch {
   Panels<T> panels_;
   Locks locks_;
   std::vector<Shortlist<T>> lists_;
-  std::vector<T> limit_, norm_;  // what each list admits at first; the norm of each center
-  std::vector<std::vector<T>> scores_;
+  std::vector<T> limit_, below_;  // what each list admits at first; that negated, and infinity to fill the last panel
+  std::vector<T> norm_, zeros_;   // of each center
+  std::vector<Scratch> scratch_;
 };
 
 }  // namespace k2

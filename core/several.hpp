@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,33 @@ template <class T>
 struct Several {
   std::vector<Label> ids;         // n x m
   std::vector<double> distances;  // n x m
+};
+
+// The m nearest of those offered: by their squares, of equals the lowest index.
+class Closest {
+ public:
+  explicit Closest(std::size_t m) : m_(m) {}
+
+  void offer(double square, Label j) {
+    best_.emplace_back(square, j);
+    std::push_heap(best_.begin(), best_.end());
+    if (best_.size() <= m_) return;
+    std::pop_heap(best_.begin(), best_.end());
+    best_.pop_back();
+  }
+
+  // The square of the m-th.
+  double farthest() const { return best_.size() == m_ ? best_.front().first : std::numeric_limits<double>::infinity(); }
+
+  void finish(Label* ids, double* distances) {
+    std::sort(best_.begin(), best_.end());
+    for (std::size_t s = 0; s < m_; ++s) distances[s] = std::sqrt(best_[s].first), ids[s] = best_[s].second;
+    best_.clear();
+  }
+
+ private:
+  std::size_t m_;
+  std::vector<std::pair<double, Label>> best_;  // the farthest first
 };
 
 // `sketch`: of the rows x, or null: then they are their own.
@@ -59,7 +87,7 @@ class SeveralSearch {
 
   struct Scratch {
     std::vector<T> dots, scores, sample;
-    std::vector<Candidate> candidates, best;
+    std::vector<Candidate> candidates;
   };
 
   void find(const T* x, const Gate<T>& gate, const T* dots, Scratch& s, Label* ids, double* distances) const {
@@ -69,9 +97,8 @@ class SeveralSearch {
     };
     s.scores.resize(centers_.n);
     for (std::size_t j = 0; j < centers_.n; ++j) s.scores[j] = score(gate, dots, j) + gate.square;
-    auto& best = s.best;  // the m nearest measured, by their squares, the farthest of them first
-    best.clear();
-    auto is_out = [&](double low) { return best.size() == m_ && low > 0 && low * low > best.front().first; };
+    Closest best(m_);
+    auto is_out = [&](double low) { return low > 0 && low * low > best.farthest(); };
     const T few = likely(s);
     for (const bool rest : {false, true}) {  // those of low scores; only if that was not enough, the others
       s.candidates.clear();
@@ -81,16 +108,11 @@ class SeveralSearch {
       std::sort(s.candidates.begin(), s.candidates.end());
       for (const auto& [low, j] : s.candidates) {
         if (is_out(low)) break;
-        best.emplace_back(kernel_.squared_distance(x, centers_[static_cast<std::size_t>(j)], centers_.d), j);
-        std::push_heap(best.begin(), best.end());
-        if (best.size() <= m_) continue;
-        std::pop_heap(best.begin(), best.end());
-        best.pop_back();
+        best.offer(kernel_.squared_distance(x, centers_[static_cast<std::size_t>(j)], centers_.d), j);
       }
       if (is_out(bound(few, widest_))) break;
     }
-    std::sort(best.begin(), best.end());
-    for (std::size_t s = 0; s < m_; ++s) distances[s] = std::sqrt(best[s].first), ids[s] = best[s].second;
+    best.finish(ids, distances);
   }
 
   // A score that about 4 m of the centers are below, from every eighth of them.

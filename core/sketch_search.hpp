@@ -101,12 +101,6 @@ class SketchSearch {
     std::vector<std::int32_t> found, reached;
   };
 
-  // Scratch only grows: what is made anew would be filled with zeros first.
-  template <class U>
-  static void grow(std::vector<U>& v, std::size_t size) {
-    if (v.size() < size) v.resize(size);
-  }
-
   // Products of sketches, counted as those of whole rows.
   std::uint64_t whole_rows(std::size_t products, std::size_t d) const {
     return sketch_ ? (products * Sketch<T>::kWidth + d / 2) / d : products;

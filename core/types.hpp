@@ -77,4 +77,10 @@ struct Centers {
   T* writable(std::size_t j) { return value.data() + j * d; }
 };
 
+// Scratch only grows: what is made anew would be filled with zeros first.
+template <class T>
+void grow(std::vector<T>& scratch, std::size_t size) {
+  if (scratch.size() < size) scratch.resize(size);
+}
+
 }  // namespace k2

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from problems import blobs, grid
 
 import k2means
-from k2means import K2Means
+from k2means import K2Means, _core
 
 DTYPES = (np.float32, np.float64)
 
@@ -67,6 +67,84 @@ def test_nearest_centers_are_those_of_brute_force(data, m, dtype):
     assert all(len(set(row)) == m for row in ids[:50])
     if data == "ties":
         assert_array_equal(ids, want)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("m", [1, 4, 200])
+@pytest.mark.parametrize("data", ["sketches", "no sketches", "ties"])
+def test_looking_at_all_groups_of_centers_is_brute_force(data, m, dtype):
+    x = {"sketches": flat_blobs(1500, 90, 200, dtype), "no sketches": blobs(1500, 7, 200, dtype)}.get(data)
+    x = grid(1500, 3, dtype) if x is None else x
+    centers, middles = x[:200].copy(), x[200:220].copy()
+    group_of = np.random.default_rng(0).integers(0, 19, size=200).astype(np.int32)  # the last group is empty
+    sketch = _core.sketch(x, _core.survey(x, None, 2), 0, 2) if data == "sketches" else None
+    want = _core.several(x, centers, sketch, m, 2)
+    ids, apart = _core.several_in_groups(x, centers, middles, group_of, sketch, m, 20, 3)
+    assert_array_equal(ids, want[0])
+    assert_array_equal(apart, want[1])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("m", [1, 10])
+@pytest.mark.parametrize(("data", "unit"), [("noise", 1.0), ("sketches", 1.0), ("noise", 2.0**-70)])
+def test_approximate_nearest_centers_are_as_many_as_stated(data, unit, m, dtype):
+    rng = np.random.default_rng(1)
+    x = flat_blobs(9000, 90, 700, dtype) if data == "sketches" else rng.standard_normal((9000, 9)).astype(dtype)
+    x = (x * dtype(unit)).astype(dtype)
+    model = K2Means(1500, max_iter=1, init="random", polish=None, random_state=0).fit(x)
+    exact, _ = model.nearest_centers(x, m)
+    squares = oracle.squared_distances(x[::50].astype(np.float64) / unit, model.cluster_centers_ / unit)
+    for recall in (0.5, 0.9, 0.99):
+        answer = model.nearest_centers(x, m, recall=recall)
+        ids, apart = answer
+        found = (ids[:, :, None] == exact[:, None, :]).any(axis=1).mean()
+        assert found >= recall - 0.01
+        assert abs(answer.recall - found) < 0.06  # of 250 rows
+        assert recall > 0.9 or found < 1  # else it was not approximate
+        assert_allclose(np.take_along_axis(squares, ids[::50].astype(int), 1), (apart[::50] / unit) ** 2, rtol=1e-5)
+        assert (np.diff(apart, axis=1) >= 0).all()
+        assert all(len(set(row)) == m for row in ids[::50])
+        again = model.set_params(n_threads=1).nearest_centers(x, m, recall=recall)
+        assert_array_equal(ids, again.indices)
+        assert again.recall == answer.recall
+        model.set_params(n_threads=None)
+
+
+@pytest.mark.parametrize("case", ["few rows", "few centers", "nearly all centers", "far from the origin"])
+def test_what_would_not_be_faster_is_exact(case):
+    x = np.random.default_rng(2).standard_normal((4000, 5)) + (1e6 if case == "far from the origin" else 0)
+    k = 200 if case == "few centers" else 1100
+    model = K2Means(k, max_iter=1, init="random", polish=None, random_state=0).fit(x)
+    x = x[:500] if case == "few rows" else x
+    m = 400 if case == "nearly all centers" else 2
+    answer = model.nearest_centers(x, m, recall=0.5)
+    assert answer.recall == 1.0
+    assert_array_equal(answer.indices, model.nearest_centers(x, m).indices)
+
+
+def test_groups_of_equal_centers():
+    x = np.random.default_rng(3).standard_normal((4000, 5))
+    model = K2Means(1100, max_iter=1, init="random", polish=None, random_state=0).fit(x)
+    model.cluster_centers_ = np.repeat(x[:11], 100, axis=0)
+    ids, apart = model.nearest_centers(x, 3, recall=0.9)
+    assert (apart == apart[:, :1]).all() and all(len(set(row)) == 3 for row in ids)
+
+
+@pytest.mark.parametrize(
+    ("recall", "error"),
+    [
+        (0, ValueError),
+        (1.01, ValueError),
+        (np.nan, ValueError),
+        ("0.9", TypeError),
+        (True, TypeError),
+        (None, TypeError),
+    ],
+)
+def test_a_recall_that_is_no_share_is_refused(recall, error):
+    model = K2Means(5, random_state=0).fit(blobs(100, 3, 5, np.float64))
+    with pytest.raises(error, match="recall must be"):
+        model.nearest_centers(np.zeros((2, 3)), recall=recall)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -119,6 +119,16 @@ def squares(x: _Rows, centers: _Rows, labels: NDArray[np.int32], threads: int) -
 def several(
     x: _Rows, centers: _Rows, sketch: Sketch | None, count: int, threads: int
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]: ...
+def several_in_groups(
+    x: _Rows,
+    centers: _Rows,
+    middles: _Rows,
+    group_of: NDArray[np.int32],
+    sketch: Sketch | None,
+    count: int,
+    probes: int,
+    threads: int,
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]: ...
 def swap_clusters(
     x: _Rows, weights: NDArray[np.float64] | None, labels: NDArray[np.int32], k: int, seed: int, threads: int
 ) -> tuple[NDArray[np.int32], int, _Ops]: ...

@@ -1,4 +1,4 @@
-"""The check that many parameters share."""
+"""Checks that many parameters share."""
 
 from __future__ import annotations
 
@@ -14,3 +14,11 @@ def check_count(name: str, value: Any, least: int = 1) -> int:
     if value < least:
         raise ValueError(f"{name} must be at least {least}, got {value}")
     return int(value)
+
+
+def check_share(name: str, value: Any) -> None:
+    """It must be a number above 0 and at most 1."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    if not 0 < value <= 1:
+        raise ValueError(f"{name} must be above 0 and at most 1, got {value}")

@@ -16,8 +16,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Cluster
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .approximate import NearestCenters, several_approximately
 from .checkpoint import Keeper
-from .checks import check_count
+from .checks import check_count, check_share
 from .cluster import (
     check_request,
     check_rows,
@@ -374,24 +375,32 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         x, threads, unit = self._query(X)
         return nearest(x, self.cluster_centers_, threads, unit)
 
-    def nearest_centers(self, X: Any, n_centers: int = 1) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """The nearest centers of each row of X, exactly.
+    def nearest_centers(self, X: Any, n_centers: int = 1, *, recall: float = 1.0) -> NearestCenters:
+        """The nearest centers of each row of X: exactly, or most of them and faster.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         n_centers : int, default=1
             How many; all of them if there are fewer.
+        recall : float, default=1.0
+            The share of them to be found, above 0. Below 1 a row looks only at some groups of centers, as many as a
+            sample of X needs for this share; where that would not be faster, the answer is exact. For rows by the
+            thousand: few rows are not worth the groups.
 
         Returns
         -------
         indices : ndarray of shape (n_samples, n_centers), int32
             By distance, of equals the first.
         distances : ndarray of shape (n_samples, n_centers), float64
+            Of the centers found, exactly.
+
+        The pair has an attribute `recall`: the share found of the nearest centers of rows in another sample of X.
         """
         n_centers = check_count("n_centers", n_centers)
+        check_share("recall", recall)
         x, threads, unit = self._query(X)
-        return several(x, self.cluster_centers_, n_centers, threads, unit)
+        return several_approximately(x, self.cluster_centers_, n_centers, float(recall), threads, unit)
 
     def transform(self, X: Any) -> NDArray[Any]:
         """The distance of each row of X to each center.

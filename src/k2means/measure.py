@@ -34,13 +34,17 @@ def unit_for(extent: float, dtype: np.dtype[Any]) -> float:
     return float(2.0 ** min(-np.floor(np.log2(extent)), 1000.0))
 
 
-def nearest(x: NDArray[Any], centers: NDArray[Any], n_threads: int, unit: float = 1.0) -> NDArray[np.int32]:
-    """The nearest of all centers for each row of x; the lowest index of several."""
-    centers, blocks = _alike(x, centers, unit)
+def is_far(centers: NDArray[Any]) -> bool:
+    """Whether they are so far from the origin that products lose too many digits."""
     with np.errstate(all="ignore"):
         middle = centers.mean(axis=0, dtype=np.float64)
-        spread = float(((centers - middle) ** 2).sum(axis=1).mean())
-        shift = middle.astype(centers.dtype) if float(middle @ middle) > FAR * spread else None
+        return bool(middle @ middle > FAR * ((centers - middle) ** 2).sum(axis=1).mean())
+
+
+def nearest(x: NDArray[Any], centers: NDArray[Any], n_threads: int, unit: float = 1.0) -> NDArray[np.int32]:
+    """The nearest of all centers for each row of x; the lowest index of several."""
+    centers, blocks = makes_alike(x, centers, unit)
+    shift = centers.mean(axis=0, dtype=np.float64).astype(centers.dtype) if is_far(centers) else None
     labels = np.empty(len(x), dtype=np.int32)
     for rows, block in blocks:
         sketch = None if shift is not None else sketch_of(block, len(centers), n_threads)
@@ -54,7 +58,7 @@ def several(
     """The `count` nearest centers of each row, by distance and then by index, and their distances."""
     count = min(count, len(centers))
     ids, apart = np.empty((len(x), count), dtype=np.int32), np.empty((len(x), count))
-    centers, blocks = _alike(x, centers, unit)
+    centers, blocks = makes_alike(x, centers, unit)
     for rows, block in blocks:
         sketch = sketch_of(block, len(centers), n_threads)
         ids[rows], apart[rows] = _core.several(block, centers, sketch, count, n_threads)
@@ -65,7 +69,7 @@ def several(
 def squares(x: NDArray[Any], centers: NDArray[Any], labels: NDArray[np.int32], n_threads: int) -> NDArray[np.float64]:
     """The squared distance of each row to the center it is labelled with."""
     out = np.empty(len(x))
-    centers, blocks = _alike(x, centers, 1.0)
+    centers, blocks = makes_alike(x, centers, 1.0)
     for rows, block in blocks:
         out[rows] = _core.squares(block, centers, labels[rows], n_threads)
     return out
@@ -84,8 +88,12 @@ def sketch_of(x: NDArray[Any], k: int, n_threads: int) -> _core.Sketch | None:
     """Sketches of rows that are to be compared with k centers, if that is shorter."""
     if x.shape[1] <= LONG or k < 128 or len(x) < 1000:
         return None
-    sketch = _core.sketch(x, _core.survey(x, None, n_threads), 0, n_threads)
-    return sketch if sketch.caught > ENOUGH else None
+    some = np.ascontiguousarray(x[:: max(1, len(x) // 4096)])
+    for rows in (some, x) if len(x) > 4 * len(some) else (x,):  # a few tell whether it is worth while
+        sketch = _core.sketch(rows, _core.survey(rows, None, n_threads), 0, n_threads)
+        if sketch.caught <= ENOUGH:
+            return None
+    return sketch
 
 
 def unit_rows(x: NDArray[Any]) -> NDArray[Any]:
@@ -115,7 +123,7 @@ def energy(
     n_threads: int,
 ) -> float:
     """The sum of the squared distances of the rows to the centers they are labelled with, in double."""
-    centers, blocks = _alike(x, centers, 1.0)
+    centers, blocks = makes_alike(x, centers, 1.0)
     return sum(
         _core.energy(block, None if weights is None else weights[rows], centers, labels[rows], n_threads)
         for rows, block in blocks
@@ -128,14 +136,14 @@ def distances(x: NDArray[Any], centers: NDArray[Any], n_threads: int, unit: floa
     if x.dtype == dtype and unit == 1.0:
         return _core.distances(x, np.ascontiguousarray(centers, dtype=dtype), n_threads)
     out = np.empty((len(x), len(centers)), dtype=dtype)
-    centers, blocks = _alike(x, centers, unit, width=max(x.shape[1], len(centers)))
+    centers, blocks = makes_alike(x, centers, unit, width=max(x.shape[1], len(centers)))
     with np.errstate(over="ignore"):
         for rows, block in blocks:
             out[rows] = _core.distances(block, centers, n_threads) / unit
     return out
 
 
-def _alike(
+def makes_alike(
     x: NDArray[Any], centers: NDArray[Any], unit: float, width: int | None = None
 ) -> tuple[NDArray[Any], Iterator[tuple[slice, NDArray[Any]]]]:
     """Centers and blocks of rows of one dtype, times `unit`: in double, where that loses nothing.
