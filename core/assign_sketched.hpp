@@ -47,7 +47,6 @@ class AssignSketched {
       out = over_all(x, centers, labels, first ? 1 : options_.turns, false, pool);
     } else {
       if (turn_ == 0 || graph_.id.empty()) {
-        if (graph_.id.empty()) graph_ = by_names(centers.k, options_.neighbors);
         std::swap(graph_, before_graph_);
         find_neighbors_(centers, options_.neighbors, before_graph_, graph_, pool);
         out.ops.distances += static_cast<std::uint64_t>(centers.k) * (centers.k - 1) / 2;

@@ -20,19 +20,6 @@ struct Neighbors {
   const double* distances(std::size_t l) const { return distance.data() + l * width; }
 };
 
-// Neighbors to begin with, which tell how far to look for the true ones: those of near names. GDI names its clusters
-// in the order of its tree.
-inline Neighbors by_names(std::size_t k, std::size_t width) {
-  Neighbors out;
-  out.width = width;
-  out.id.resize(k * width);
-  for (std::size_t l = 0; l < k; ++l) {
-    const std::size_t first = std::min(l - std::min(l, width / 2), k - width);
-    for (std::size_t s = 0; s < width; ++s) out.id[l * width + s] = static_cast<Label>(first + s);
-  }
-  return out;
-}
-
 // Keeps those of a stream of (lower, upper) intervals that may be among the `wanted` smallest.
 template <class T>
 class Shortlist {
@@ -89,8 +76,13 @@ class NeighborSearch {
     out.width = width;
     out.id.resize(k * width), out.distance.resize(k * width);
 
-    pool.for_chunks(k, kBlock, [&](std::size_t a, std::size_t b, int) {
-      for (std::size_t l = a; l < b; ++l) start(centers, width, before, l);
+    pool.for_chunks(k, kBlock, [&](std::size_t a, std::size_t b, int worker) {
+      for (std::size_t l = a; l < b; ++l) {
+        norm_[l] = T(std::sqrt(static_cast<double>(kernel_.square(centers[l], centers.d))) *
+                     (1 + difference_error<T>(centers.d)));
+      }
+      Scratch& s = scratch_[static_cast<std::size_t>(worker)];
+      before.id.empty() ? start(centers, width, a, b, s) : start(centers, before, a, b);
     });
     pool.for_chunks(k, kBlock, [&](std::size_t a, std::size_t b, int worker) {
       multiply(centers, a, b, scratch_[static_cast<std::size_t>(worker)]);
@@ -105,31 +97,55 @@ class NeighborSearch {
 
  private:
   static constexpr std::size_t kBlock = 24, kCenters = 256;
+  static constexpr std::size_t kAround = 512;  // names
 
   struct Scratch {
     std::vector<T> dots;
+    std::vector<double> highs;
     std::vector<std::int32_t> found;
   };
 
-  void start(const Centers<T>& centers, std::size_t width, const Neighbors& before, std::size_t l) {
-    const double error = difference_error<T>(centers.d), far = farthest_neighbor(centers, before, l);
-    const double square = static_cast<double>(kernel_.square(centers[l], centers.d));
-    norm_[l] = T(std::sqrt(square) * (1 + error));
-    const double blur = 2 * error + 16 * kUnit<T>;
-    limit_[l] = T((far * far - square) + (far * far + square) * blur + 8 * underflow<T>(centers.d));
+  void admit(std::size_t l, std::size_t width, double limit) {
+    limit_[l] = T(limit);
     below_[l] = -limit_[l];
     lists_[l].start(width, limit_[l]);
   }
 
-  // How far the k_n-th neighbor of l can be: not farther than the farthest of those it had before.
-  double farthest_neighbor(const Centers<T>& centers, const Neighbors& before, std::size_t l) const {
-    if (before.id.empty()) return std::numeric_limits<double>::infinity();
-    double most = 0.0;
-    for (const Label j : before.ids(l)) {
-      most = std::max(most,
-                      static_cast<double>(kernel_.near(centers[l], centers[static_cast<std::size_t>(j)], centers.d)));
+  // The k_n-th neighbor is not farther than the farthest of those found before.
+  void start(const Centers<T>& centers, const Neighbors& before, std::size_t a, std::size_t b) {
+    const double error = difference_error<T>(centers.d), lost = underflow<T>(centers.d);
+    for (std::size_t l = a; l < b; ++l) {
+      double most = 0.0;
+      for (const Label j : before.ids(l)) {
+        most = std::max(most,
+                        static_cast<double>(kernel_.near(centers[l], centers[static_cast<std::size_t>(j)], centers.d)));
+      }
+      const double far = most * (1 + 2 * error) + lost, square = static_cast<double>(norm_[l]) * norm_[l];
+      admit(l, before.width, (far - square) + (far + square) * (4 * error + 16 * kUnit<T>)+8 * lost);
     }
-    return std::sqrt(most * (1 + 2 * difference_error<T>(centers.d)) + underflow<T>(centers.d));
+  }
+
+  // Nothing found before: it is not farther than the k_n-th of those with near names. GDI names its clusters in the
+  // order of its tree.
+  void start(const Centers<T>& centers, std::size_t width, std::size_t a, std::size_t b, Scratch& s) {
+    const std::size_t panel = panels_.width(), around = std::max(kAround, 4 * width);
+    const std::size_t count = std::min(around / panel + 1, panels_.panels()), stride = count * panel;
+    const std::size_t from = std::min((a - std::min(a, around / 2)) / panel, panels_.panels() - count),
+                      first = from * panel;
+    const T *x[kBlock], *base = panels_.base(), *slack = panels_.slack();
+    for (std::size_t l = a; l < b; ++l) x[l - a] = centers[l];
+    grow(s.dots, kBlock * stride);
+    kernel_.dots(x, b - a, panels_.panel(from), count, centers.d, s.dots.data(), stride);
+    for (std::size_t l = a; l < b; ++l) {
+      const T* dot = s.dots.data() + (l - a) * stride;
+      s.highs.clear();
+      for (std::size_t j = first; j < std::min(centers.k, first + stride); ++j) {
+        s.highs.push_back(panels_.upper(base[j] - 2 * dot[j - first] - norm_[l] * slack[j], j, norm_[l]));
+      }
+      const auto last = s.highs.begin() + static_cast<std::ptrdiff_t>(width - 1);
+      std::nth_element(s.highs.begin(), last, s.highs.end());
+      admit(l, width, *last + 16 * kUnit<T> * std::abs(*last));
+    }
   }
 
   // The centers [a, b) with all from a on.
@@ -137,7 +153,7 @@ class NeighborSearch {
     const std::size_t width = panels_.width(), group = kCenters / width;
     const T *x[kBlock], *base = panels_.base(), *slack = panels_.slack();
     for (std::size_t l = a; l < b; ++l) x[l - a] = centers[l];
-    s.dots.resize(kBlock * kCenters), s.found.resize(kCenters);
+    grow(s.dots, kBlock * kCenters), grow(s.found, kCenters);
     for (std::size_t p = a / width; p < panels_.panels(); p += group) {
       const std::size_t count = std::min(group, panels_.panels() - p), first = p * width;
       kernel_.dots(x, b - a, panels_.panel(p), count, centers.d, s.dots.data(), kCenters);

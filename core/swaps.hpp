@@ -98,7 +98,7 @@ class ClusterSwaps {
     for (const Cut& c : cuts_) means.insert(means.end(), c.whole.mean.begin(), c.whole.mean.end());
     Neighbors graph;
     const std::size_t width = std::min(k_, kNear + 1);
-    NeighborSearch<T>()(Centers<T>(means.data(), k_, x_.d), width, by_names(k_, width), graph, pool);
+    NeighborSearch<T>()(Centers<T>(means.data(), k_, x_.d), width, Neighbors(), graph, pool);
     ops_.distances += static_cast<std::uint64_t>(k_) * (k_ - 1) / 2;
     for (std::size_t j = 0; j < k_; ++j) {
       cost_[j] = std::numeric_limits<double>::infinity(), with_[j] = j;
