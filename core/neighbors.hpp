@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <vector>
 
@@ -36,6 +37,7 @@ class Shortlist {
     full_ = 4 * wanted + 32;
     kept_.clear();
   }
+  T limit() const { return limit_; }
   bool admits(T low) const { return low <= limit_; }
   void add(const Entry& entry) {
     kept_.push_back(entry);
@@ -70,8 +72,8 @@ class NeighborSearch {
     const std::size_t k = centers.k;
     panels_.pack({centers.value.data(), k, centers.d}, nullptr, pool);
     const std::size_t padded = panels_.panels() * panels_.width();
-    lists_.resize(k), limit_.resize(k), norm_.assign(padded, T(0)), zeros_.assign(kCenters, T(0));
-    below_.assign(padded, std::numeric_limits<T>::infinity());
+    lists_.resize(k), norm_.assign(padded, T(0)), zeros_.assign(kCenters, T(0));
+    if (limit_.size() != k) limit_ = std::vector<std::atomic<T>>(k);
     scratch_.resize(static_cast<std::size_t>(pool.size()));
     out.width = width;
     out.id.resize(k * width), out.distance.resize(k * width);
@@ -100,15 +102,14 @@ class NeighborSearch {
   static constexpr std::size_t kAround = 512;  // names
 
   struct Scratch {
-    std::vector<T> dots;
+    std::vector<T> dots, below;  // below: the limits of centers, negated
     std::vector<double> highs;
     std::vector<std::int32_t> found;
   };
 
   void admit(std::size_t l, std::size_t width, double limit) {
-    limit_[l] = T(limit);
-    below_[l] = -limit_[l];
-    lists_[l].start(width, limit_[l]);
+    lists_[l].start(width, T(limit));
+    limit_[l].store(T(limit), std::memory_order_relaxed);
   }
 
   // The k_n-th neighbor is not farther than the farthest of those found before.
@@ -157,17 +158,19 @@ class NeighborSearch {
     for (std::size_t p = a / width; p < panels_.panels(); p += group) {
       const std::size_t count = std::min(group, panels_.panels() - p), first = p * width;
       kernel_.dots(x, b - a, panels_.panel(p), count, centers.d, s.dots.data(), kCenters);
+      s.below.assign(count * width, std::numeric_limits<T>::infinity());
+      for (std::size_t j = first; j < std::min(centers.k, first + count * width); ++j) s.below[j - first] = -limit(j);
       for (std::size_t l = a; l < b; ++l) {
         const T* dot = s.dots.data() + (l - a) * kCenters;
         // What passes has score + square < 0: here that is, a score below the limit of l,
-        const Gate<T> to_l{base + first, slack + first, zeros_.data(), zeros_.data(), norm_[l], -limit_[l], 0, 0};
+        const Gate<T> to_l{base + first, slack + first, zeros_.data(), zeros_.data(), norm_[l], -limit(l), 0, 0};
         for (const auto e : passing(to_l, dot, count * width, s)) {
           const std::size_t j = first + static_cast<std::size_t>(e);
           if (j >= a) offer(l, j, base[j] - 2 * dot[e] - norm_[l] * slack[j]);
         }
         // and here, below the limit of the other. Those of its own block see l themselves.
         const Gate<T> from_l{
-            below_.data() + first, norm_.data() + first, zeros_.data(), zeros_.data(), slack[l], base[l], 0, 0};
+            s.below.data(), norm_.data() + first, zeros_.data(), zeros_.data(), slack[l], base[l], 0, 0};
         for (const auto e : passing(from_l, dot, count * width, s)) {
           const std::size_t j = first + static_cast<std::size_t>(e);
           if (j >= b) offer(j, l, base[l] - 2 * dot[e] - norm_[j] * slack[l]);
@@ -180,11 +183,14 @@ class NeighborSearch {
     return {s.found.data(), kernel_.survivors(dots, gate, count, s.found.data())};
   }
 
+  T limit(std::size_t l) const { return limit_[l].load(std::memory_order_relaxed); }
+
   void offer(std::size_t l, std::size_t j, T low) {
     Locks::Guard guard(locks_, l);
     if (!lists_[l].admits(low)) return;
     const double high = panels_.upper(low, j, norm_[l]);
     lists_[l].add({low, T(high + 4 * kUnit<T> * std::abs(high)), static_cast<Label>(j)});
+    limit_[l].store(lists_[l].limit(), std::memory_order_relaxed);
   }
 
   void finish(const Centers<T>& centers, std::size_t l, std::vector<std::pair<double, Label>>& exact, Neighbors& out) {
@@ -207,8 +213,8 @@ class NeighborSearch {
   Panels<T> panels_;
   Locks locks_;
   std::vector<Shortlist<T>> lists_;
-  std::vector<T> limit_, below_;  // what each list admits at first; that negated, and infinity to fill the last panel
-  std::vector<T> norm_, zeros_;   // of each center
+  std::vector<std::atomic<T>> limit_;  // what each list admits, read without its lock: so perhaps not the last
+  std::vector<T> norm_, zeros_;        // of each center
   std::vector<Scratch> scratch_;
 };
 
