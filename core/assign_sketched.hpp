@@ -13,6 +13,7 @@
 #include "groups.hpp"
 #include "neighbors.hpp"
 #include "random.hpp"
+#include "refresh.hpp"
 #include "sketch_search.hpp"
 #include "types.hpp"
 
@@ -47,9 +48,7 @@ class AssignSketched {
       out = over_all(x, centers, labels, first ? 1 : options_.turns, false, pool);
     } else {
       if (turn_ == 0 || graph_.id.empty()) {
-        std::swap(graph_, before_graph_);
-        find_neighbors_(centers, options_.neighbors, before_graph_, graph_, pool);
-        out.ops.distances += static_cast<std::uint64_t>(centers.k) * (centers.k - 1) / 2;
+        out.ops.distances += find_neighbors(centers, pool);
       }
       out += over_pieces(x, centers, labels, options_.turns, false, pool,
                          [&](const auto& piece, auto, int worker, Ops&) -> auto& {
@@ -114,6 +113,21 @@ class AssignSketched {
  private:
   enum class Mode { hartigan, plain, exact };
   static constexpr std::size_t kMany = 256;  // centers, from which on it pays to ask which are within reach
+  static constexpr std::size_t kRefresh = 4096;
+  static constexpr double kRecall = 0.95;
+
+  // Above kRefresh centers, neighbors are looked for where they were, as long as that finds nearly all.
+  std::uint64_t find_neighbors(const Centers<T>& centers, Pool& pool) {
+    std::uint64_t distances = 0;
+    if (centers.k > kRefresh && !graph_.id.empty()) {
+      std::swap(graph_, before_graph_);
+      distances += refresh_(centers, before_graph_, graph_, pool);
+      if (refresh_.recall(centers, graph_, pool) >= kRecall) return distances;
+    }
+    std::swap(graph_, before_graph_);
+    find_neighbors_(centers, options_.neighbors, before_graph_, graph_, pool);
+    return distances + static_cast<std::uint64_t>(centers.k) * (centers.k - 1) / 2;
+  }
 
   bool has_turn(Row i, std::size_t turns) const { return turns == 1 || Random::mix(i) % turns == turn_; }
 
@@ -170,6 +184,7 @@ class AssignSketched {
   std::vector<Label> before_;  // labels before this turn
   Neighbors graph_, before_graph_;
   NeighborSearch<T> find_neighbors_;
+  NeighborRefresh<T> refresh_;
   Groups groups_;
   std::vector<Row> chosen_;
 };

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <vector>
 
@@ -73,7 +72,7 @@ class NeighborSearch {
     panels_.pack({centers.value.data(), k, centers.d}, nullptr, pool);
     const std::size_t padded = panels_.panels() * panels_.width();
     lists_.resize(k), norm_.assign(padded, T(0)), zeros_.assign(kCenters, T(0));
-    if (limit_.size() != k) limit_ = std::vector<std::atomic<T>>(k);
+    if (limit_.size() != k) limit_ = std::vector<Changing<T>>(k);
     scratch_.resize(static_cast<std::size_t>(pool.size()));
     out.width = width;
     out.id.resize(k * width), out.distance.resize(k * width);
@@ -109,12 +108,13 @@ class NeighborSearch {
 
   void admit(std::size_t l, std::size_t width, double limit) {
     lists_[l].start(width, T(limit));
-    limit_[l].store(T(limit), std::memory_order_relaxed);
+    limit_[l].set(T(limit));
   }
 
   // The k_n-th neighbor is not farther than the farthest of those found before.
   void start(const Centers<T>& centers, const Neighbors& before, std::size_t a, std::size_t b) {
     const double error = difference_error<T>(centers.d), lost = underflow<T>(centers.d);
+    const double blur = 4 * error + 16 * kUnit<T>;
     for (std::size_t l = a; l < b; ++l) {
       double most = 0.0;
       for (const Label j : before.ids(l)) {
@@ -122,7 +122,7 @@ class NeighborSearch {
                         static_cast<double>(kernel_.near(centers[l], centers[static_cast<std::size_t>(j)], centers.d)));
       }
       const double far = most * (1 + 2 * error) + lost, square = static_cast<double>(norm_[l]) * norm_[l];
-      admit(l, before.width, (far - square) + (far + square) * (4 * error + 16 * kUnit<T>)+8 * lost);
+      admit(l, before.width, (far - square) + (far + square) * blur + 8 * lost);
     }
   }
 
@@ -131,8 +131,8 @@ class NeighborSearch {
   void start(const Centers<T>& centers, std::size_t width, std::size_t a, std::size_t b, Scratch& s) {
     const std::size_t panel = panels_.width(), around = std::max(kAround, 4 * width);
     const std::size_t count = std::min(around / panel + 1, panels_.panels()), stride = count * panel;
-    const std::size_t from = std::min((a - std::min(a, around / 2)) / panel, panels_.panels() - count),
-                      first = from * panel;
+    const std::size_t from = std::min((a - std::min(a, around / 2)) / panel, panels_.panels() - count);
+    const std::size_t first = from * panel;
     const T *x[kBlock], *base = panels_.base(), *slack = panels_.slack();
     for (std::size_t l = a; l < b; ++l) x[l - a] = centers[l];
     grow(s.dots, kBlock * stride);
@@ -159,11 +159,13 @@ class NeighborSearch {
       const std::size_t count = std::min(group, panels_.panels() - p), first = p * width;
       kernel_.dots(x, b - a, panels_.panel(p), count, centers.d, s.dots.data(), kCenters);
       s.below.assign(count * width, std::numeric_limits<T>::infinity());
-      for (std::size_t j = first; j < std::min(centers.k, first + count * width); ++j) s.below[j - first] = -limit(j);
+      for (std::size_t j = first; j < std::min(centers.k, first + count * width); ++j) {
+        s.below[j - first] = -limit_[j].get();
+      }
       for (std::size_t l = a; l < b; ++l) {
         const T* dot = s.dots.data() + (l - a) * kCenters;
         // What passes has score + square < 0: here that is, a score below the limit of l,
-        const Gate<T> to_l{base + first, slack + first, zeros_.data(), zeros_.data(), norm_[l], -limit(l), 0, 0};
+        const Gate<T> to_l{base + first, slack + first, zeros_.data(), zeros_.data(), norm_[l], -limit_[l].get(), 0, 0};
         for (const auto e : passing(to_l, dot, count * width, s)) {
           const std::size_t j = first + static_cast<std::size_t>(e);
           if (j >= a) offer(l, j, base[j] - 2 * dot[e] - norm_[l] * slack[j]);
@@ -183,14 +185,12 @@ class NeighborSearch {
     return {s.found.data(), kernel_.survivors(dots, gate, count, s.found.data())};
   }
 
-  T limit(std::size_t l) const { return limit_[l].load(std::memory_order_relaxed); }
-
   void offer(std::size_t l, std::size_t j, T low) {
     Locks::Guard guard(locks_, l);
     if (!lists_[l].admits(low)) return;
     const double high = panels_.upper(low, j, norm_[l]);
     lists_[l].add({low, T(high + 4 * kUnit<T> * std::abs(high)), static_cast<Label>(j)});
-    limit_[l].store(lists_[l].limit(), std::memory_order_relaxed);
+    limit_[l].set(lists_[l].limit());
   }
 
   void finish(const Centers<T>& centers, std::size_t l, std::vector<std::pair<double, Label>>& exact, Neighbors& out) {
@@ -213,8 +213,8 @@ class NeighborSearch {
   Panels<T> panels_;
   Locks locks_;
   std::vector<Shortlist<T>> lists_;
-  std::vector<std::atomic<T>> limit_;  // what each list admits, read without its lock: so perhaps not the last
-  std::vector<T> norm_, zeros_;        // of each center
+  std::vector<Changing<T>> limit_;  // what each list admits, read without its lock: so perhaps not the last
+  std::vector<T> norm_, zeros_;     // of each center
   std::vector<Scratch> scratch_;
 };
 

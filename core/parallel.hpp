@@ -37,6 +37,17 @@ class Locks {
   std::unique_ptr<std::array<std::mutex, kCount>> all_ = std::make_unique<std::array<std::mutex, kCount>>();
 };
 
+// A number that some read while another changes it: they see it as it was or as it is.
+template <class T>
+class Changing {
+ public:
+  T get() const { return value_.load(std::memory_order_relaxed); }
+  void set(T value) { value_.store(value, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<T> value_{};
+};
+
 class Pool {
  public:
   using Poll = std::function<bool()>;  // true: stop now

@@ -127,7 +127,8 @@ def test_groups_of_equal_centers():
     model = K2Means(1100, max_iter=1, init="random", polish=None, random_state=0).fit(x)
     model.cluster_centers_ = np.repeat(x[:11], 100, axis=0)
     ids, apart = model.nearest_centers(x, 3, recall=0.9)
-    assert (apart == apart[:, :1]).all() and all(len(set(row)) == 3 for row in ids)
+    assert (apart == apart[:, :1]).all()
+    assert all(len(set(row)) == 3 for row in ids)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from problems import BOUNDS, blobs
 
-from k2means import AKM, GDI, K2, Elkan, Given, Lloyd, MiniBatch, PlusPlus, Random, Stop, _core, cluster
+from k2means import AKM, GDI, K2, Elkan, Given, Lloyd, MiniBatch, PlusPlus, Random, Sketched, Stop, _core, cluster
 
 METHODS = (Lloyd(), Elkan(), *(K2(6, bounds=b) for b in BOUNDS), AKM(5), MiniBatch(batch_size=150, spacing=3))
 INITS = (GDI(), PlusPlus(), PlusPlus(trials="auto"), Random(), "given")
@@ -66,3 +66,8 @@ def test_questions_about_given_centers():
         assert _core.nearest(x, centers, None, threads).tobytes() == labels.tobytes()
         assert _core.energy(x, None, centers, labels, threads) == _core.energy(x, None, centers, labels, 1)
         assert _core.distances(x, centers, threads).tobytes() == _core.distances(x, centers, 1).tobytes()
+
+
+def test_above_4096_clusters_neighbors_are_refreshed():
+    x = blobs(9000, 3, 300, np.float32)
+    check_threads(x, 4200, method=Sketched(16), init=GDI(exact=False, early=4))

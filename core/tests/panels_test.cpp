@@ -5,6 +5,7 @@
 #include "data.hpp"
 #include "measure.hpp"
 #include "neighbors.hpp"
+#include "refresh.hpp"
 
 namespace {
 
@@ -147,7 +148,8 @@ void check_all_neighbors() {
       check_neighbors(data::grid<T>(k, 2, 4, 1), data::grid<T>(k, 2, 4, 2), width);  // twins everywhere
     }
   }
-  const Matrix<T> one(120, 3), away = data::grid<T>(120, 3, 50, 4);  // all equal, then not, and back
+  check_neighbors(data::blobs<T>(1100, 9, 5, 1), data::blobs<T>(1100, 9, 5, 2), 150);  // names around are not all
+  const Matrix<T> one(120, 3), away = data::grid<T>(120, 3, 50, 4);                    // all equal, then not, and back
   check_neighbors(one, one, 9);
   check_neighbors(one, away, 9);
   check_neighbors(away, one, 9);
@@ -160,6 +162,41 @@ void check_all_neighbors() {
 TEST(the_neighbors_of_centers_are_those_of_brute_force_also_from_an_older_graph) {
   check_all_neighbors<float>();
   check_all_neighbors<double>();
+}
+
+template <class T>
+void check_refresh() {
+  const std::size_t k = 900, d = 7, width = 20;
+  const auto first = data::blobs<T>(k, d, 30, 1);
+  k2::Centers<T> centers(first.value.data(), k, d);
+  k2::Neighbors before, truth, out, alone;
+  k2::Pool pool(3), one(1);
+  k2::NeighborSearch<T> find_neighbors;
+  k2::NeighborRefresh<T> refresh;
+  find_neighbors(centers, width, {}, before, pool);
+  CHECK(refresh.recall(centers, before, pool) == 1.0);
+  CHECK(refresh(centers, before, out, pool) < k * k / 2);
+  CHECK(out.id == before.id);  // nothing has moved
+
+  k2::Random random(5, 6);
+  for (T& v : centers.value) v += T(0.2 * data::normal(random));
+  find_neighbors(centers, width, {}, truth, pool);
+  const std::uint64_t distances = refresh(centers, before, out, pool);
+  CHECK(distances == refresh(centers, before, alone, one) && out.id == alone.id);
+  const double had = refresh.recall(centers, before, pool), has = refresh.recall(centers, out, pool);
+  CHECK(had < has && has > 0.9 && refresh.recall(centers, truth, pool) == 1.0);
+  for (std::size_t l = 0; l < k; ++l) {
+    auto square = [&](Label j) { return data::squared_distance(centers[l], centers[static_cast<std::size_t>(j)], d); };
+    CHECK(out.ids(l)[0] == static_cast<Label>(l));
+    std::vector<Label> ids(out.ids(l).begin(), out.ids(l).end());
+    for (std::size_t s = 2; s < width; ++s) CHECK(square(ids[s - 1]) <= square(ids[s]) * (1 + 1e-12));
+    std::sort(ids.begin(), ids.end());
+    CHECK(std::adjacent_find(ids.begin(), ids.end()) == ids.end());
+  }
+}
+TEST(refreshed_neighbors_are_nearly_all_true_and_the_audit_knows) {
+  check_refresh<float>();
+  check_refresh<double>();
 }
 
 template <class T>
