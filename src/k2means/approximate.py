@@ -37,7 +37,13 @@ class NearestCenters(_Pair):
 
 
 def several_approximately(
-    x: NDArray[Any], centers: NDArray[Any], count: int, recall: float, n_threads: int, unit: float = 1.0
+    x: NDArray[Any],
+    centers: NDArray[Any],
+    count: int,
+    recall: float,
+    rng: np.random.Generator,
+    n_threads: int,
+    unit: float = 1.0,
 ) -> NearestCenters:
     """As `measure.several`, but each of the nearest is found only with the probability `recall`, or a little more.
 
@@ -49,7 +55,7 @@ def several_approximately(
         return NearestCenters(*several(x, centers, count, n_threads, unit), 1.0)
     alike, blocks = makes_alike(x, centers, unit)
     middles, group_of = _groups(alike, n_threads)
-    chosen = np.random.default_rng(0).permutation(len(x))[: 2 * audited]
+    chosen = rng.permutation(len(x))[: 2 * audited]
     sample = (x[chosen] if unit == 1.0 else x[chosen] * np.float64(unit)).astype(alike.dtype)
     true, _ = several(sample, alike, count, n_threads)
     probes = _enough(sample[:audited], middles, group_of[true[:audited]], recall)

@@ -400,7 +400,8 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         n_centers = check_count("n_centers", n_centers)
         check_share("recall", recall)
         x, threads, unit = self._query(X)
-        return several_approximately(x, self.cluster_centers_, n_centers, float(recall), threads, unit)
+        rng = np.random.default_rng(0)  # the same question has the same answer
+        return several_approximately(x, self.cluster_centers_, n_centers, float(recall), rng, threads, unit)
 
     def transform(self, X: Any) -> NDArray[Any]:
         """The distance of each row of X to each center.
