@@ -51,11 +51,11 @@ def measured(name: str) -> str:
         lambda: model.nearest_centers(some, 1, recall=0.99),
     ]
     best = np.min([[seconds(f) for f in asked] for _ in range(3)], axis=0)
-    true = brute_force(some, centers)
-    found = model.nearest_centers(some, 1, recall=0.99)
+    true, found = brute_force(some, centers), model.nearest_centers(some, 1, recall=0.99)
+    differ, share = int((true != model.predict(some)).sum()), (found.indices[:, 0] == true).mean()
     cells = [
-        *(f"{best[0]:.3f}", f"{best[1]:.3f}", f"{best[0] / best[1]:.1f}", str(int((true != model.predict(some)).sum()))),
-        *(f"{best[5]:.3f}", f"{best[0] / best[5]:.1f}", f"{found.recall:.3f}", f"{(found[0][:, 0] == true).mean():.4f}"),
+        *(f"{best[0]:.3f}", f"{best[1]:.3f}", f"{best[0] / best[1]:.1f}", f"{differ}"),
+        *(f"{best[5]:.3f}", f"{best[0] / best[5]:.1f}", f"{found.recall:.4f}", f"{share:.4f}"),
         *(f"{b:.3f}" for b in best[2:5]),
     ]
     return f"| {name} | {len(some)} | {' | '.join(cells)} |"

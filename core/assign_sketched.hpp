@@ -33,6 +33,7 @@ class AssignSketched {
   AssignSketched(std::size_t k, SketchSearch<T> search, const SketchOptions& options)
       : options_(options),
         narrow_(options.neighbors < k),
+        refreshes_(k > kRefresh),
         mode_(options.hartigan ? Mode::hartigan : Mode::plain),
         search_(std::move(search)) {}
 
@@ -84,9 +85,16 @@ class AssignSketched {
     });
   }
 
-  // The mode as a number, for a run that is interrupted between two iterations and taken up again.
+  // The mode as a number and the graph, for a run that is interrupted between two iterations and taken up again.
   int mode() const { return looked_at_all_ ? static_cast<int>(Mode::plain) : static_cast<int>(mode_); }
-  void enter(int mode) { mode_ = std::max(mode_, static_cast<Mode>(mode)); }
+  std::span<const Label> graph() const {
+    return refreshes_ ? std::span<const Label>(graph_.id) : std::span<const Label>();
+  }
+  void enter(int mode, std::span<const Label> graph) {
+    mode_ = std::max(mode_, static_cast<Mode>(mode));
+    graph_.width = options_.neighbors;
+    graph_.id.assign(graph.begin(), graph.end());
+  }
 
   // Nothing moves: go on more strictly, if that is possible.
   bool advance() {
@@ -119,9 +127,9 @@ class AssignSketched {
   // Above kRefresh centers, neighbors are looked for where they were, as long as that finds nearly all.
   std::uint64_t find_neighbors(const Centers<T>& centers, Pool& pool) {
     std::uint64_t distances = 0;
-    if (centers.k > kRefresh && !graph_.id.empty()) {
+    if (refreshes_ && !graph_.id.empty()) {
       std::swap(graph_, before_graph_);
-      distances += refresh_(centers, before_graph_, graph_, pool);
+      distances += refresh_(centers, before_graph_, graph_, pool) + refresh_.audited(centers.k) * (centers.k - 1);
       if (refresh_.recall(centers, graph_, pool) >= kRecall) return distances;
     }
     std::swap(graph_, before_graph_);
@@ -175,7 +183,8 @@ class AssignSketched {
   }
 
   SketchOptions options_;
-  bool narrow_;  // rows look at some of the centers
+  bool narrow_;     // rows look at some of the centers
+  bool refreshes_;  // neighbors are looked for where they were
   Mode mode_;
   bool looked_at_all_ = false, weighed_ = false;
   std::size_t turn_ = 0;

@@ -56,6 +56,13 @@ void define(nb::module_& m, const char* name) {
           "How many rows certainly have the nearest of all centers.")
       .def(
           "mode", [](const B& b) { return b.engine->mode(); }, "Where it is, if it has several modes.")
+      .def(
+          "graph",
+          [](const B& b) {
+            const auto g = b.engine->graph();
+            return give(std::vector<Label>(g.begin(), g.end()), {g.size()});
+          },
+          "The neighbors of the centers that the next step begins with; none, if it finds them anew.")
       .def("labels",
            [](const B& b) {
              const auto l = b.engine->labels();
@@ -87,16 +94,22 @@ void define(nb::module_& m, const char* name) {
   method(
       m, "sketched",
       [](Matrix<T> x, Weights w, const Survey& s, Matrix<T> c, Labels l, const Sketch<T>* sketch, std::size_t neighbors,
-         std::size_t turns, bool hartigan, bool exact, bool unit, double tol, int mode, int threads) {
+         std::size_t turns, bool hartigan, bool exact, bool unit, double tol, int mode, Labels graph, int threads) {
         require(neighbors >= 1 && turns >= 1, "neighbors and turns must be at least 1");
+        const std::span<const Label> before =
+            graph ? std::span<const Label>(graph->data(), graph->shape(0)) : std::span<const Label>();
+        require(before.empty() || before.size() == c.shape(0) * neighbors, "the graph is of other centers");
+        const auto k = static_cast<Label>(c.shape(0));
+        require(std::all_of(before.begin(), before.end(), [&](Label j) { return j >= 0 && j < k; }),
+                "the graph has centers that are not there");
         const SketchOptions options{neighbors, turns, hartigan, exact, unit};
         return std::make_unique<B>(x, w, c, l, [&](auto p) {
-          p.tol = tol, p.mode = mode;
+          p.tol = tol, p.mode = mode, p.graph = before;
           return make_sketched(p, s, sketch, options, threads, interrupted);
         });
       },
       "sketch"_a.none(), "neighbors"_a, "turns"_a, "hartigan"_a, "exact"_a, "unit"_a, "tol"_a, "mode"_a,
-      nb::keep_alive<0, 6>());
+      "graph"_a.none().noconvert(), nb::keep_alive<0, 6>());
 
   method(
       m, "akm",

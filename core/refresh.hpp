@@ -29,11 +29,13 @@ class NeighborRefresh {
     });
   }
 
-  // The share of the true neighbors that are in the graph, for some of the centers.
+  // The share of the true neighbors that are in the graph, for some of the centers: it measures so many of them with
+  // all.
+  static std::size_t audited(std::size_t k) { return (k + every(k) - 1) / every(k); }
   double recall(const Centers<T>& centers, const Neighbors& graph, Pool& pool) const {
-    const std::size_t every = (centers.k + kAudited - 1) / kAudited, audited = (centers.k + every - 1) / every;
+    const std::size_t audited = this->audited(centers.k);
     const auto found = pool.tally<std::size_t>(audited, 1, [&](std::size_t a, std::size_t, int) {
-      const std::size_t l = a * every;
+      const std::size_t l = a * every(centers.k);
       auto square = [&](std::size_t j) { return kernel_.squared_distance(centers[l], centers[j], centers.d); };
       std::vector<double> squares(centers.k);
       for (std::size_t j = 0; j < centers.k; ++j) squares[j] = square(j);
@@ -48,6 +50,8 @@ class NeighborRefresh {
 
  private:
   static constexpr std::size_t kBlock = 24, kNearest = 8, kTheirs = 64, kAudited = 64;
+
+  static std::size_t every(std::size_t k) { return (k + kAudited - 1) / kAudited; }
 
   struct Scratch {
     std::vector<Label> seen;  // by which center each was measured last

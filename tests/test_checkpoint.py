@@ -88,6 +88,17 @@ def test_threads_may_change_between_the_parts(tmp_path):
     assert bits(resumed(K2Means(40, random_state=0, n_threads=2), x, tmp_path)) == whole
 
 
+def test_refreshed_neighbors_are_part_of_the_state(tmp_path):
+    x = blobs(9000, 3, 300, np.float32)  # above 4096 clusters, the next neighbors depend on the last
+    model = K2Means(4200, n_neighbors=8, init="random", random_state=0, max_iter=9, tol=0, polish=None)
+    whole = bits(model.fit(x))
+    for iteration in (1, 3, 6):
+        directory = tmp_path / str(iteration)
+        directory.mkdir()
+        fit_until(model, x, directory, iteration)
+        assert bits(resumed(model, x, directory)) == whole, iteration
+
+
 def test_more_iterations_may_be_asked_for_when_it_goes_on(tmp_path):
     x = blobs(2000, 6, 40, np.float32)
     fit_until(K2Means(40, random_state=0, max_iter=5, tol=0), x, tmp_path, 5)

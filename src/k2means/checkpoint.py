@@ -88,7 +88,9 @@ class Keeper:
             return
         if len(trace) == self._written:
             return
-        state = Start(engine.centers(), engine.labels(), start.ops, engine.mode()) if trace else start
+        state = start
+        if trace:
+            state = Start(engine.centers(), engine.labels(), start.ops, engine.mode(), engine.graph())
         try:
             write(self.path, self._identity, state, trace)
             self._written = len(trace)
@@ -123,8 +125,7 @@ def write(path: Path, identity: Mapping[str, Any], state: Start, trace: Sequence
     }
     arrays: dict[str, Any] = {"described": np.frombuffer(json.dumps(described).encode(), dtype=np.uint8)}
     arrays["centers"] = state.centers
-    if state.labels is not None:
-        arrays["labels"] = state.labels
+    arrays |= {name: a for name, a in (("labels", state.labels), ("graph", state.graph)) if a is not None}
     payload = io.BytesIO()
     np.savez(payload, **arrays)
     body = payload.getbuffer()
@@ -154,8 +155,8 @@ def read(path: Path, identity: Mapping[str, Any]) -> Saved:
         raise CheckpointError(f"{path} is damaged: its checksum does not match")
     with np.load(io.BytesIO(body), allow_pickle=False) as arrays:
         described = json.loads(arrays["described"].tobytes())
-        labels = arrays["labels"] if "labels" in arrays.files else None
-        start = Start(arrays["centers"], labels, Ops(**described["init_ops"]), described.get("mode", 0))
+        labels, graph = (arrays[name] if name in arrays.files else None for name in ("labels", "graph"))
+        start = Start(arrays["centers"], labels, Ops(**described["init_ops"]), described.get("mode", 0), graph)
     check_identity(path, described["identity"], identity)
     return Saved(start, tuple(map(Record.restored, described["trace"])))
 

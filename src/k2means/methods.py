@@ -28,6 +28,7 @@ class Problem:
     seed: int = 0  # for methods that draw at random
     tol: float = 0.0  # a shift up to this counts as none
     mode: int = 0  # of a run taken up again, where it was
+    graph: NDArray[np.int32] | None = None  # and the neighbors it had
     sketch: Callable[[], _core.Sketch | None] = lambda: None  # of the rows, if they have a short one
     unit: bool = False  # rows and centers are on the unit sphere; `Sketched` only
 
@@ -158,7 +159,7 @@ class Sketched:
         p = problem
         hartigan = bool(self.hartigan) and not p.unit  # its formula is for means
         options = (self.width(*p.centers.shape), int(self.turns), hartigan, bool(self.exact), p.unit, p.tol, p.mode)
-        return _core.sketched(p.x, p.weights, p.survey, p.centers, p.labels, p.sketch(), *options, p.n_threads)
+        return _core.sketched(p.x, p.weights, p.survey, p.centers, p.labels, p.sketch(), *options, p.graph, p.n_threads)
 
     def memory(self, n: int, d: int, k: int) -> int:
         per_center = 2 * 12 * self.width(k, d) + 12 * (4 * self.width(k, d) + 32) + 2 * 4 * SKETCH

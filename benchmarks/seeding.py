@@ -1,0 +1,67 @@
+"""GDI's fast path beside one exhaustive pass, our k-means++ and faiss's: seconds, best of 3, in turn.
+
+python benchmarks/seeding.py [ROW ...] > benchmarks/results/seeding.md      (needs faiss-cpu)
+
+k-means++ takes as long for each center as for the one before: it is timed for a tenth of the centers, times ten.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+
+import faiss
+import numpy as np
+from data import rows
+
+from k2means import GDI, PlusPlus, _core
+from k2means.cluster import prepare
+
+ROWS = {
+    "usps k=200": ("usps", None, 200),
+    "mnist k=1000": ("mnist", None, 1000),
+    "covtype k=1000": ("covtype", 150_000, 1000),
+    "glove100 k=4096": ("glove100_i8", None, 4096),
+    "covtype581k k=10000": ("covtype", None, 10_000),
+}
+THREADS, PART = 2, 10
+
+
+def seconds(f: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    f()
+    return time.perf_counter() - began
+
+
+def measured(name: str) -> str:
+    dataset, most, k = ROWS[name]
+    x = rows(dataset, most)
+    faiss.omp_set_num_threads(THREADS)
+    method = faiss.ClusteringInitMethod_KMEANS_PLUS_PLUS
+    options = {"niter": 0, "min_points_per_centroid": 1, "max_points_per_centroid": 10**9, "init_method": method}
+
+    def ours(init: GDI | PlusPlus, count: int) -> object:
+        return init(prepare(x, None, THREADS), count, np.random.default_rng(0))
+
+    asked: list[Callable[[], object]] = [
+        lambda: ours(GDI(exact=False), k),
+        lambda: ours(GDI(), k),
+        lambda: _core.nearest(x, x[:k], None, THREADS),
+        lambda: ours(PlusPlus(), k // PART),
+        lambda: faiss.Kmeans(x.shape[1], k // PART, **options).train(x),
+    ]
+    best = np.min([[seconds(f) for f in asked] for _ in range(3)], axis=0) * [1, 1, 1, PART, PART]
+    cells = [*(f"{b:.3f}" for b in best), f"{best[0] / best[2]:.2f}", f"1/{best[4] / best[0]:.0f}"]
+    return f"| {name} | {' | '.join(cells)} |"
+
+
+def main() -> None:
+    print(f"Seconds, {THREADS} threads. The survey of the data and the sketches are included in GDI's.\n")
+    print("| row | GDI(exact=False) | GDI() | exhaustive pass | k-means++ | faiss's k-means++ ", end="")
+    print("| fast GDI, in passes | fast GDI, of faiss's k-means++ |")
+    print("|" + 8 * "---|")
+    for name in sys.argv[1:] or ROWS:
+        print(measured(name), flush=True)
+
+
+if __name__ == "__main__":
+    main()
