@@ -187,7 +187,7 @@ def growth(found: dict[str, Result], axis: str, runner: str) -> Growth:
 
 @dataclass
 class Goal:
-    """`values`: row, what was measured, is it enough (None: not measured)."""
+    """`values`: row, what was measured, is it enough (None: not measured, or a bound below the goal)."""
 
     text: str
     values: list[tuple[str, str, bool | None]] = field(default_factory=list)
@@ -197,7 +197,7 @@ class Goal:
         states = [ok for _, _, ok in self.values]
         if False in states:
             return "missed"
-        return "reached" if states and None not in states else "not run" if True not in states else "reached so far"
+        return "reached" if states and None not in states else "not run" if True not in states else "not decided on every row"
 
 
 def every_row(found: dict[str, Result]) -> list[str]:
