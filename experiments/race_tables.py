@@ -197,7 +197,9 @@ class Goal:
         states = [ok for _, _, ok in self.values]
         if False in states:
             return "missed"
-        return "reached" if states and None not in states else "not run" if True not in states else "not decided on every row"
+        if True not in states:
+            return "not run"
+        return "not decided on every row" if None in states else "reached"
 
 
 def every_row(found: dict[str, Result]) -> list[str]:
