@@ -9,30 +9,17 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from data import rows
+from timing import best_of
 
 import k2means
 from k2means import GDI, K2, Lloyd, PlusPlus, Stop, cluster
 
 THREADS = 2
 K = 1000
-
-
-def best_of(repeats: int, **candidates: Callable[[], object]) -> dict[str, float]:
-    """The least seconds of each candidate, all of them in turn, after a warm-up."""
-    best = dict.fromkeys(candidates, float("inf"))
-    for turn in range(repeats + 1):
-        for name, run in candidates.items():
-            start = time.perf_counter()
-            run()
-            if turn:
-                best[name] = min(best[name], time.perf_counter() - start)
-    return best
 
 
 def say(figure: str, value: str, goal: str, reached: bool) -> None:

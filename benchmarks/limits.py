@@ -5,27 +5,14 @@ All in one run, interleaved, best of several; two threads. `python benchmarks/li
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 import numpy as np
 from threadpoolctl import threadpool_limits
+from timing import best_of
 
 from k2means import _core
 
 THREADS, REPEAT = 2, 7
 N, D, K = 60_000, 784, 1_000
-
-
-def best(**works: Callable[[], object]) -> dict[str, float]:
-    """Seconds of each, in turns."""
-    seconds = dict.fromkeys(works, np.inf)
-    for _ in range(REPEAT):
-        for name, work in works.items():
-            began = time.perf_counter()
-            work()
-            seconds[name] = min(seconds[name], time.perf_counter() - began)
-    return seconds
 
 
 def main() -> None:
@@ -36,7 +23,8 @@ def main() -> None:
     out = np.empty((N, K), dtype=np.float32)
     seen = _core.survey(x, None, THREADS)
     with threadpool_limits(THREADS):
-        t = best(
+        t = best_of(
+            REPEAT,
             product=lambda: np.matmul(x, centers.T, out=out),
             tiles=lambda: _core.nearest(x, centers, None, THREADS),
             read=lambda: x.view(np.int64).max(),

@@ -4,12 +4,11 @@ python benchmarks/predict.py [ROW ...] > benchmarks/results/predict.md
 """
 
 import sys
-import time
-from collections.abc import Callable
 
 import numpy as np
 from data import rows
 from numpy.typing import NDArray
+from timing import best_of
 
 from k2means import K2Means
 
@@ -30,33 +29,27 @@ def brute_force(x: NDArray[np.float32], centers: NDArray[np.float32]) -> NDArray
     return np.concatenate([np.argmin(base - 2 * (x[a : a + size] @ centers.T), axis=1) for a in range(0, len(x), size)])
 
 
-def seconds(f: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    f()
-    return time.perf_counter() - began
-
-
 def measured(name: str) -> str:
     dataset, most, k = ROWS[name]
     x = rows(dataset, most)
     model = K2Means(k, max_iter=3, polish=None, random_state=0, n_threads=2).fit(x)
     some = x if name.endswith("all rows") else np.ascontiguousarray(x[:: max(1, len(x) // QUERIES)])
     few, centers = some[:FEW], model.cluster_centers_
-    asked: list[Callable[[], object]] = [
-        lambda: brute_force(some, centers),
-        lambda: model.predict(some),
-        lambda: brute_force(few, centers),
-        lambda: model.nearest_centers(few, 1),
-        lambda: model.nearest_centers(few, 10),
-        lambda: model.nearest_centers(some, 1, recall=0.99),
-    ]
-    best = np.min([[seconds(f) for f in asked] for _ in range(3)], axis=0)
+    t = best_of(
+        3,
+        brute=lambda: brute_force(some, centers),
+        predict=lambda: model.predict(some),
+        most=lambda: model.nearest_centers(some, 1, recall=0.99),
+        brute_few=lambda: brute_force(few, centers),
+        one=lambda: model.nearest_centers(few, 1),
+        ten=lambda: model.nearest_centers(few, 10),
+    )
     true, found = brute_force(some, centers), model.nearest_centers(some, 1, recall=0.99)
     differ, share = int((true != model.predict(some)).sum()), (found.indices[:, 0] == true).mean()
     cells = [
-        *(f"{best[0]:.3f}", f"{best[1]:.3f}", f"{best[0] / best[1]:.1f}", f"{differ}"),
-        *(f"{best[5]:.3f}", f"{best[0] / best[5]:.1f}", f"{found.recall:.4f}", f"{share:.4f}"),
-        *(f"{b:.3f}" for b in best[2:5]),
+        *(f"{t['brute']:.3f}", f"{t['predict']:.3f}", f"{t['brute'] / t['predict']:.1f}", f"{differ}"),
+        *(f"{t['most']:.3f}", f"{t['brute'] / t['most']:.1f}", f"{found.recall:.4f}", f"{share:.4f}"),
+        *(f"{t[name]:.3f}" for name in ("brute_few", "one", "ten")),
     ]
     return f"| {name} | {len(some)} | {' | '.join(cells)} |"
 

@@ -6,12 +6,11 @@ k-means++ takes as long for each center as for the one before: it is timed for a
 """
 
 import sys
-import time
-from collections.abc import Callable
 
 import faiss
 import numpy as np
 from data import rows
+from timing import best_of
 
 from k2means import GDI, PlusPlus, _core
 from k2means.cluster import prepare
@@ -26,12 +25,6 @@ ROWS = {
 THREADS, PART = 2, 10
 
 
-def seconds(f: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    f()
-    return time.perf_counter() - began
-
-
 def measured(name: str) -> str:
     dataset, most, k = ROWS[name]
     x = rows(dataset, most)
@@ -42,15 +35,16 @@ def measured(name: str) -> str:
     def ours(init: GDI | PlusPlus, count: int) -> object:
         return init(prepare(x, None, THREADS), count, np.random.default_rng(0))
 
-    asked: list[Callable[[], object]] = [
-        lambda: ours(GDI(exact=False), k),
-        lambda: ours(GDI(), k),
-        lambda: _core.nearest(x, x[:k], None, THREADS),
-        lambda: ours(PlusPlus(), k // PART),
-        lambda: faiss.Kmeans(x.shape[1], k // PART, **options).train(x),
-    ]
-    best = np.min([[seconds(f) for f in asked] for _ in range(3)], axis=0) * [1, 1, 1, PART, PART]
-    cells = [*(f"{b:.3f}" for b in best), f"{best[0] / best[2]:.2f}", f"1/{best[4] / best[0]:.0f}"]
+    t = best_of(
+        3,
+        fast=lambda: ours(GDI(exact=False), k),
+        exact=lambda: ours(GDI(), k),
+        one_pass=lambda: _core.nearest(x, x[:k], None, THREADS),
+        plus_plus=lambda: ours(PlusPlus(), k // PART),
+        faiss=lambda: faiss.Kmeans(x.shape[1], k // PART, **options).train(x),
+    )
+    t["plus_plus"], t["faiss"] = PART * t["plus_plus"], PART * t["faiss"]
+    cells = [*(f"{s:.3f}" for s in t.values()), f"{t['fast'] / t['one_pass']:.2f}", f"1/{t['faiss'] / t['fast']:.0f}"]
     return f"| {name} | {' | '.join(cells)} |"
 
 

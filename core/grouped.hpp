@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <vector>
 
 #include "distance.hpp"
@@ -27,9 +26,10 @@ class GroupedSearch {
       : centers_(centers), sketch_(sketch), m_(std::min(m, centers.n)), groups_(middles.n) {
     all_.pack(centers, sketch, pool);
     middles_.pack(middles, sketch, pool);
-    members_.sort(group_of, middles.n, 1);
+    Groups grouped;
+    grouped.sort(group_of, middles.n, centers.n);
     pool.for_chunks(middles.n, 1, [&](std::size_t g, std::size_t, int) {
-      const auto members = members_.members(g);
+      const auto members = grouped.members(g);
       groups_[g].ids.assign(members.begin(), members.end());
       groups_[g].packed.pack(all_, groups_[g].ids);
     });
@@ -172,7 +172,6 @@ class GroupedSearch {
   const Sketch<T>* sketch_;
   std::size_t m_;
   Packed<T> all_, middles_;
-  Groups members_;
   std::vector<Group> groups_;
 };
 

@@ -99,9 +99,7 @@ void define(nb::module_& m, const char* name) {
         const std::span<const Label> before =
             graph ? std::span<const Label>(graph->data(), graph->shape(0)) : std::span<const Label>();
         require(before.empty() || before.size() == c.shape(0) * neighbors, "the graph is of other centers");
-        const auto k = static_cast<Label>(c.shape(0));
-        require(std::all_of(before.begin(), before.end(), [&](Label j) { return j >= 0 && j < k; }),
-                "the graph has centers that are not there");
+        require_names(before, c.shape(0), "the graph has centers that are not there");
         const SketchOptions options{neighbors, turns, hartigan, exact, unit};
         return std::make_unique<B>(x, w, c, l, [&](auto p) {
           p.tol = tol, p.mode = mode, p.graph = before;

@@ -9,7 +9,9 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 
+#include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 
@@ -35,6 +37,11 @@ inline const double* pointer(const Weights& w) { return w ? w->data() : nullptr;
 
 inline void require(bool ok, const char* what) {
   if (!ok) throw nb::value_error(what);
+}
+
+// All of them name one of `count` things.
+inline void require_names(std::span<const Label> names, std::size_t count, const char* what) {
+  require(std::all_of(names.begin(), names.end(), [&](Label j) { return j >= 0 && std::size_t(j) < count; }), what);
 }
 
 // Python delivers signals between bytecodes; while we compute, ask for them. The error stays set for the caller.

@@ -126,6 +126,7 @@ void define_questions(nb::module_& m) {
         Pool pool(threads, interrupted);
         const std::size_t m = std::min<std::size_t>(count, centers.shape(0)), n = x.shape(0);
         const std::span<const Label> groups(group_of.data(), group_of.shape(0));
+        require_names(groups, middles.shape(0), "group_of has groups that are not there");
         Several<T> s = released([&] {
           return GroupedSearch<T>(rows(centers), rows(middles), groups, sketch, m, pool)(rows(x), probes, pool);
         });

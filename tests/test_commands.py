@@ -250,11 +250,12 @@ def wait_for(process, text):
     raise AssertionError(f"{text!r} was not told")
 
 
+LONG_FIT = ("fit", "vectors.npy", "-k", 40, "-o", "m.npz", "--init", "random", "--tol", 0)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=str)
 def test_ctrl_c_ends_the_iteration_writes_and_says_how_to_go_on(here, number):
-    process = start(
-        "fit", "vectors.npy", "-k", 40, "-o", "m.npz", "--init", "random", "--tol", 0, "--checkpoint", "c", slow=0.1
-    )
+    process = start(*LONG_FIT, "--checkpoint", "c", slow=0.1)
     wait_for(process, "iteration 2")
     process.send_signal(number)
     out, words = process.communicate(timeout=60)
@@ -264,22 +265,7 @@ def test_ctrl_c_ends_the_iteration_writes_and_says_how_to_go_on(here, number):
     partial = k2means.load("m.npz")
     whole = K2Means(40, init="random", random_state=0, tol=0).fit(rows())
     assert partial.n_iter_ < whole.n_iter_
-    resumed = start(
-        "fit",
-        "vectors.npy",
-        "-k",
-        40,
-        "-o",
-        "m.npz",
-        "--init",
-        "random",
-        "--tol",
-        0,
-        "--checkpoint",
-        "c",
-        "--resume",
-        "--overwrite",
-    )
+    resumed = start(*LONG_FIT, "--checkpoint", "c", "--resume", "--overwrite")
     assert resumed.wait(timeout=60) == 0
     end = k2means.load("m.npz")
     assert end.labels_.tobytes() == whole.labels_.tobytes()
@@ -288,7 +274,7 @@ def test_ctrl_c_ends_the_iteration_writes_and_says_how_to_go_on(here, number):
 
 
 def test_nobody_listening_is_no_reason_to_stop(here):
-    process = start("fit", "vectors.npy", "-k", 40, "-o", "m.npz", "--init", "random", "--tol", 0, slow=0.05)
+    process = start(*LONG_FIT, slow=0.05)
     wait_for(process, "iteration 1")
     process.stderr.close()  # as when Ctrl-C also ends the `tee` that listened
     process.send_signal(signal.SIGINT)

@@ -7,7 +7,7 @@ time: never a copy of x, never an n×k array that nobody asked for.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,17 +34,18 @@ def unit_for(extent: float, dtype: np.dtype[Any]) -> float:
     return float(2.0 ** min(-np.floor(np.log2(extent)), 1000.0))
 
 
-def is_far(centers: NDArray[Any]) -> bool:
-    """Whether they are so far from the origin that products lose too many digits."""
+def far_middle(centers: NDArray[Any]) -> NDArray[Any] | None:
+    """The middle of centers so far from the origin that products lose too many digits; of others, None."""
     with np.errstate(all="ignore"):
         middle = centers.mean(axis=0, dtype=np.float64)
-        return bool(middle @ middle > FAR * ((centers - middle) ** 2).sum(axis=1).mean())
+        spread = float(((centers - middle) ** 2).sum(axis=1).mean())
+        return middle.astype(centers.dtype) if float(middle @ middle) > FAR * spread else None
 
 
 def nearest(x: NDArray[Any], centers: NDArray[Any], n_threads: int, unit: float = 1.0) -> NDArray[np.int32]:
     """The nearest of all centers for each row of x; the lowest index of several."""
-    centers, blocks = makes_alike(x, centers, unit)
-    shift = centers.mean(axis=0, dtype=np.float64).astype(centers.dtype) if is_far(centers) else None
+    centers, blocks = _alike(x, centers, unit)
+    shift = far_middle(centers)
     labels = np.empty(len(x), dtype=np.int32)
     for rows, block in blocks:
         sketch = None if shift is not None else sketch_of(block, len(centers), n_threads)
@@ -52,16 +53,39 @@ def nearest(x: NDArray[Any], centers: NDArray[Any], n_threads: int, unit: float 
     return labels
 
 
+class Groups(NamedTuple):
+    """Groups of centers: where they are, which each center is in, and how many of them a row looks at."""
+
+    middles: NDArray[Any]
+    of: NDArray[np.int32]
+    probes: int
+
+
 def several(
-    x: NDArray[Any], centers: NDArray[Any], count: int, n_threads: int, unit: float = 1.0
+    x: NDArray[Any],
+    centers: NDArray[Any],
+    count: int,
+    n_threads: int,
+    unit: float = 1.0,
+    groups: Groups | None = None,
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """The `count` nearest centers of each row, by distance and then by index, and their distances."""
+    """The `count` nearest centers of each row, by distance and then by index, and their distances.
+
+    `groups`: only of those in the groups nearest to it.
+    """
     count = min(count, len(centers))
     ids, apart = np.empty((len(x), count), dtype=np.int32), np.empty((len(x), count))
-    centers, blocks = makes_alike(x, centers, unit)
+    centers, blocks = _alike(x, centers, unit)
+    if groups is not None:
+        groups = groups._replace(middles=groups.middles.astype(centers.dtype) * unit)
     for rows, block in blocks:
         sketch = sketch_of(block, len(centers), n_threads)
-        ids[rows], apart[rows] = _core.several(block, centers, sketch, count, n_threads)
+        if groups is None:
+            ids[rows], apart[rows] = _core.several(block, centers, sketch, count, n_threads)
+        else:
+            ids[rows], apart[rows] = _core.several_in_groups(
+                block, centers, groups.middles, groups.of, sketch, count, groups.probes, n_threads
+            )
     apart /= unit
     return ids, apart
 
@@ -69,7 +93,7 @@ def several(
 def squares(x: NDArray[Any], centers: NDArray[Any], labels: NDArray[np.int32], n_threads: int) -> NDArray[np.float64]:
     """The squared distance of each row to the center it is labelled with."""
     out = np.empty(len(x))
-    centers, blocks = makes_alike(x, centers, 1.0)
+    centers, blocks = _alike(x, centers, 1.0)
     for rows, block in blocks:
         out[rows] = _core.squares(block, centers, labels[rows], n_threads)
     return out
@@ -123,7 +147,7 @@ def energy(
     n_threads: int,
 ) -> float:
     """The sum of the squared distances of the rows to the centers they are labelled with, in double."""
-    centers, blocks = makes_alike(x, centers, 1.0)
+    centers, blocks = _alike(x, centers, 1.0)
     return sum(
         _core.energy(block, None if weights is None else weights[rows], centers, labels[rows], n_threads)
         for rows, block in blocks
@@ -136,14 +160,14 @@ def distances(x: NDArray[Any], centers: NDArray[Any], n_threads: int, unit: floa
     if x.dtype == dtype and unit == 1.0:
         return _core.distances(x, np.ascontiguousarray(centers, dtype=dtype), n_threads)
     out = np.empty((len(x), len(centers)), dtype=dtype)
-    centers, blocks = makes_alike(x, centers, unit, width=max(x.shape[1], len(centers)))
+    centers, blocks = _alike(x, centers, unit, width=max(x.shape[1], len(centers)))
     with np.errstate(over="ignore"):
         for rows, block in blocks:
             out[rows] = _core.distances(block, centers, n_threads) / unit
     return out
 
 
-def makes_alike(
+def _alike(
     x: NDArray[Any], centers: NDArray[Any], unit: float, width: int | None = None
 ) -> tuple[NDArray[Any], Iterator[tuple[slice, NDArray[Any]]]]:
     """Centers and blocks of rows of one dtype, times `unit`: in double, where that loses nothing.
