@@ -1,9 +1,9 @@
 // Assignment pruned by sketches: few distances are measured, and none that could win is missed.
 //
-// An iteration is done in turns, and the centers move between them. It goes through three modes. At first a row looks
-// at the centers near its own, as in k²-means, with Hartigan's comparison (weighing.hpp). When few rows move, the
-// comparison becomes the plain one. When none moves, rows look at all centers that are within reach: if nothing moves
-// then, every row has its nearest center.
+// An iteration is done in turns, and the centers move between them. At first a row looks at the centers near its own,
+// as in k²-means, with Hartigan's comparison (weighing.hpp). When few rows move, a turn is given to swaps of clusters
+// (swaps.hpp), again and again while that saves enough; later the comparison becomes the plain one. When none moves,
+// rows look at all centers that are within reach: if nothing moves then, every row has its nearest center.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 #include "random.hpp"
 #include "refresh.hpp"
 #include "sketch_search.hpp"
+#include "swaps.hpp"
 #include "types.hpp"
 
 namespace k2 {
@@ -23,6 +24,7 @@ struct SketchOptions {
   std::size_t neighbors;  // centers near its own that a row looks at
   std::size_t turns;      // parts of an iteration
   bool hartigan;          // begin with Hartigan's comparison
+  bool swaps = true;      // of clusters, while the comparison is Hartigan's
   bool exact = true;      // end only when no row would change among all centers
   bool unit = false;      // centers on the unit sphere
 };
@@ -34,7 +36,9 @@ class AssignSketched {
       : options_(options),
         narrow_(options.neighbors < k),
         refreshes_(k > kRefresh),
-        mode_(options.hartigan ? Mode::hartigan : Mode::plain),
+        mode_(!options.hartigan ? Mode::plain
+              : options.swaps   ? Mode::hartigan
+                                : Mode::late),
         search_(std::move(search)) {}
 
   // The rows whose turn it is.
@@ -42,11 +46,14 @@ class AssignSketched {
     before_.assign(labels.begin(), labels.end());
     if (turn_ == 0 && looked_at_all_) mode_ = Mode::plain, looked_at_all_ = false;
     const bool first = labels[0] == kUnassigned;
-    weighed_ = mode_ == Mode::hartigan && !first;
+    weighed_ = mode_ != Mode::plain && mode_ != Mode::exact && !first;
     search_.prepare(centers, labels, weighed_, pool);
     Assigned out;
-    if (first || mode_ == Mode::exact || !narrow_) {
-      out = over_all(x, centers, labels, first ? 1 : options_.turns, false, pool);
+    swapped_ = mode_ == Mode::swaps && swap_clusters(x, centers.k, labels, out, pool);
+    if (swapped_) {
+      // it was their turn
+    } else if (first || mode_ == Mode::exact || !narrow_) {
+      out += over_all(x, centers, labels, first ? 1 : options_.turns, false, pool);
     } else {
       if (turn_ == 0 || graph_.id.empty()) {
         out.ops.distances += find_neighbors(centers, pool);
@@ -59,7 +66,9 @@ class AssignSketched {
     moved_ += out.moved;
     if (++turn_ == options_.turns) {
       looked_at_all_ = mode_ == Mode::exact;
-      if (mode_ == Mode::hartigan && moved_ * 1000 <= static_cast<std::int64_t>(x.n)) mode_ = Mode::plain;
+      const auto n = static_cast<std::int64_t>(x.n);
+      if (mode_ == Mode::hartigan && moved_ * kBeforeSwaps <= n) mode_ = Mode::swaps;
+      if (mode_ == Mode::late && moved_ * kBeforePlain <= n) mode_ = Mode::plain;
       turn_ = 0, moved_ = 0;
     }
     return out;
@@ -91,7 +100,7 @@ class AssignSketched {
     return refreshes_ ? std::span<const Label>(graph_.id) : std::span<const Label>();
   }
   void enter(int mode, std::span<const Label> graph) {
-    mode_ = std::max(mode_, static_cast<Mode>(mode));
+    if (mode != 0) mode_ = static_cast<Mode>(mode);
     graph_.width = options_.neighbors;
     graph_.id.assign(graph.begin(), graph.end());
   }
@@ -99,7 +108,7 @@ class AssignSketched {
   // Nothing moves: go on more strictly, if that is possible.
   bool advance() {
     if (mode_ == Mode::exact || (mode_ == Mode::plain && (!narrow_ || !options_.exact))) return false;
-    mode_ = mode_ == Mode::hartigan ? Mode::plain : Mode::exact;
+    if (mode_ != Mode::swaps) mode_ = mode_ == Mode::plain ? Mode::exact : Mode::plain;
     return true;
   }
 
@@ -107,20 +116,24 @@ class AssignSketched {
   bool weighed() const { return weighed_; }
 
   // The energy has risen, as it may when many rows move at once: take the turn back, and compare plainly from now on.
+  // Swaps that only sketches take for good are not tried again.
   void undo(std::span<Label> labels) {
     for (std::size_t i = 0; i < labels.size(); ++i) {
       if (labels[i] == before_[i]) continue;
       labels[i] = before_[i];
       forget(static_cast<Row>(i));
     }
-    if (mode_ == Mode::hartigan) mode_ = Mode::plain;
+    mode_ = swapped_ ? Mode::late : Mode::plain;
   }
 
   void forget(Row i) { search_.forget(i); }
 
  private:
-  enum class Mode { hartigan, plain, exact };
-  static constexpr std::size_t kMany = 256;  // centers, from which on it pays to ask which are within reach
+  // In checkpoints. Hartigan's comparison is made in the first, in `swaps`, when they are next, and in `late`.
+  enum class Mode { hartigan, plain, exact, swaps, late };
+  static constexpr std::int64_t kBeforeSwaps = 20, kBeforePlain = 1000;  // at most one row in so many moves
+  static constexpr double kSwapsSave = 0.001;  // of the energy, at least; else they are not tried again
+  static constexpr std::size_t kMany = 256;    // centers, from which on it pays to ask which are within reach
   static constexpr std::size_t kRefresh = 4096;
   static constexpr double kRecall = 0.95;
 
@@ -135,6 +148,22 @@ class AssignSketched {
     std::swap(graph_, before_graph_);
     find_neighbors_(centers, options_.neighbors, before_graph_, graph_, pool);
     return distances + static_cast<std::uint64_t>(centers.k) * (centers.k - 1) / 2;
+  }
+
+  // Whether it saved enough. If not, nothing has changed, and it is not tried again.
+  bool swap_clusters(Rows<const T> x, std::size_t k, std::span<Label> labels, Assigned& out, Pool& pool) {
+    ClusterSwaps<T> swap(search_.shapes(x), search_.weights(), k, 0);
+    const bool enough = swap(labels, pool) >= kSwapsSave;
+    out.ops += search_.of_whole_rows(swap.ops(), x.d);
+    mode_ = enough ? Mode::hartigan : Mode::late;
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      if (labels[i] == before_[i]) continue;
+      if (enough)
+        search_.forget(static_cast<Row>(i)), ++out.moved;
+      else
+        labels[i] = before_[i];
+    }
+    return enough;
   }
 
   bool has_turn(Row i, std::size_t turns) const { return turns == 1 || Random::mix(i) % turns == turn_; }
@@ -186,7 +215,7 @@ class AssignSketched {
   bool narrow_;     // rows look at some of the centers
   bool refreshes_;  // neighbors are looked for where they were
   Mode mode_;
-  bool looked_at_all_ = false, weighed_ = false;
+  bool looked_at_all_ = false, weighed_ = false, swapped_ = false;  // the last of the turn before
   std::size_t turn_ = 0;
   std::int64_t moved_ = 0;  // in the turns of this iteration
   SketchSearch<T> search_;

@@ -94,19 +94,20 @@ void define(nb::module_& m, const char* name) {
   method(
       m, "sketched",
       [](Matrix<T> x, Weights w, const Survey& s, Matrix<T> c, Labels l, const Sketch<T>* sketch, std::size_t neighbors,
-         std::size_t turns, bool hartigan, bool exact, bool unit, double tol, int mode, Labels graph, int threads) {
+         std::size_t turns, bool hartigan, bool swaps, bool exact, bool unit, double tol, int mode, Labels graph,
+         int threads) {
         require(neighbors >= 1 && turns >= 1, "neighbors and turns must be at least 1");
         const std::span<const Label> before =
             graph ? std::span<const Label>(graph->data(), graph->shape(0)) : std::span<const Label>();
         require(before.empty() || before.size() == c.shape(0) * neighbors, "the graph is of other centers");
         require_names(before, c.shape(0), "the graph has centers that are not there");
-        const SketchOptions options{neighbors, turns, hartigan, exact, unit};
+        const SketchOptions options{neighbors, turns, hartigan, swaps, exact, unit};
         return std::make_unique<B>(x, w, c, l, [&](auto p) {
           p.tol = tol, p.mode = mode, p.graph = before;
           return make_sketched(p, s, sketch, options, threads, interrupted);
         });
       },
-      "sketch"_a.none(), "neighbors"_a, "turns"_a, "hartigan"_a, "exact"_a, "unit"_a, "tol"_a, "mode"_a,
+      "sketch"_a.none(), "neighbors"_a, "turns"_a, "hartigan"_a, "swaps"_a, "exact"_a, "unit"_a, "tol"_a, "mode"_a,
       "graph"_a.none().noconvert(), nb::keep_alive<0, 6>());
 
   method(

@@ -69,8 +69,8 @@ void define_questions(nb::module_& m) {
         Pool pool(threads, interrupted);
         std::vector<Label> out(labels.data(), labels.data() + labels.shape(0));
         ClusterSwaps<T> swap(rows(x), pointer(w), k, seed);
-        const std::size_t count = released([&] { return swap(out, pool); });
-        return std::make_tuple(give(std::move(out), {x.shape(0)}), count, tuple(swap.ops()));
+        const double saved = released([&] { return swap(out, pool); });
+        return std::make_tuple(give(std::move(out), {x.shape(0)}), saved, tuple(swap.ops()));
       },
       "x"_a.noconvert(), "weights"_a.none().noconvert(), "labels"_a.noconvert(), "k"_a, "seed"_a, "threads"_a);
 

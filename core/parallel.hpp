@@ -83,6 +83,7 @@ class Pool {
  private:
   using Clock = std::chrono::steady_clock;
   static constexpr auto kPollEvery = std::chrono::milliseconds(50);
+  static constexpr auto kAwake = std::chrono::microseconds(50);
 
   struct Job {
     std::function<void(std::size_t, int)> chunk;
@@ -106,8 +107,8 @@ class Pool {
     std::mutex mutex;
     std::condition_variable wake, done;
     Job* job = nullptr;
-    std::uint64_t generation = 0;
-    int busy = 0;
+    std::atomic<std::uint64_t> generation{0};  // changed, as busy, under the lock; but read without it by who is awake
+    std::atomic<int> busy{0};
     bool quit = false;
     std::vector<std::thread> threads;
   };
@@ -128,6 +129,7 @@ class Pool {
         crew.wake.notify_all();
       }
       work(job, 0);
+      stay_awake([&] { return crew.busy == 0; });
       std::unique_lock lock(crew.mutex);
       while (!crew.done.wait_for(lock, kPollEvery, [&] { return crew.busy == 0; })) {
         lock.unlock();
@@ -165,9 +167,18 @@ class Pool {
     return *crew_;
   }
 
+  // Jobs are often short, and follow each other: to wake a thread takes as long as many of them.
+  template <class F>
+  static void stay_awake(F&& until) {
+    for (const auto end = Clock::now() + kAwake; !until() && Clock::now() < end;) std::this_thread::yield();
+  }
+
   void serve(Crew& crew, int worker) {
     std::unique_lock lock(crew.mutex);
     for (std::uint64_t seen = 0;;) {
+      lock.unlock();
+      stay_awake([&] { return crew.generation != seen; });
+      lock.lock();
       crew.wake.wait(lock, [&] { return crew.quit || crew.generation != seen; });
       if (crew.quit) return;
       seen = crew.generation;

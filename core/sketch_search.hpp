@@ -39,6 +39,12 @@ class SketchSearch {
   }
 
   const Packed<T>& all() const { return all_; }
+  Rows<const T> shapes(Rows<const T> x) const { return sketch_ ? sketch_->rows() : x; }
+  const double* weights() const { return weighing_.weights(); }
+  Ops of_whole_rows(const Ops& o, std::size_t d) const {
+    const double part = sketch_ ? static_cast<double>(Sketch<T>::kWidth) / static_cast<double>(d) : 1.0;
+    return {whole_rows(o.distances, d), whole_rows(o.products, d), whole_rows(o.additions, d), o.sorts * part};
+  }
 
   // Some of the centers, in the scratch of a worker. The ids must stay.
   const Packed<T>& listed(std::span<const Label> ids, int worker) {
@@ -110,7 +116,7 @@ class SketchSearch {
   template <class F>
   void each(Rows<const T> x, std::span<const Row> rows, const Packed<T>& packed, int worker, F&& f) {
     Scratch& s = scratch_[static_cast<std::size_t>(worker)];
-    const Rows<const T> h = sketch_ ? sketch_->rows() : x;
+    const Rows<const T> h = shapes(x);
     const Panels<T>& panels = packed.panels;
     const std::size_t width = panels.width(), padded = packed.size();
     grow(s.dots, kBlock * padded), grow(s.found, padded);

@@ -26,9 +26,9 @@ class ClusterSwaps {
   ClusterSwaps(Rows<const T> x, const double* weights, std::size_t k, std::uint64_t seed)
       : x_(x), weights_(weights), k_(k), seed_(seed), order_(x.n), cuts_(k), gain_(k), cost_(k), with_(k) {}
 
-  // Changes the labels. Returns how many swaps there were.
-  std::size_t operator()(std::span<Label> labels, Pool& pool) {
-    if (k_ < 3) return 0;
+  // Changes the labels. Returns the share of the energy that this saves: 0 if there is no swap.
+  double operator()(std::span<Label> labels, Pool& pool) {
+    if (k_ < 3) return 0.0;
     Groups groups;
     groups.sort(labels, k_, x_.n);
     cut_all(groups, pool);
@@ -38,7 +38,7 @@ class ClusterSwaps {
     std::stable_sort(cheap.begin(), cheap.end(), [&](auto a, auto b) { return cost_[a] < cost_[b]; });
     std::stable_sort(gainful.begin(), gainful.end(), [&](auto a, auto b) { return gain_[a] > gain_[b]; });
     std::vector<char> used(k_, 0);
-    std::size_t swaps = 0;
+    double saved = 0.0, energy = 0.0;
     auto next = gainful.begin();
     for (const std::size_t j : cheap) {
       const std::size_t to = with_[j];
@@ -52,9 +52,10 @@ class ClusterSwaps {
       for (const Row i : groups.members(j)) labels[i] = static_cast<Label>(to);
       for (const Row i : second_half(*cut)) labels[i] = static_cast<Label>(j);
       used[j] = used[to] = used[*cut] = 1;
-      ++swaps;
+      saved += gain_[*cut] - cost_[j];
     }
-    return swaps;
+    for (const Cut& c : cuts_) energy += c.whole.energy;
+    return saved > 0 ? saved / energy : 0.0;
   }
 
   const Ops& ops() const { return ops_; }

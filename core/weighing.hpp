@@ -20,6 +20,8 @@ class Weighing {
   Weighing(std::size_t n, const double* weights)
       : weights_(weights), heaviest_(weights ? *std::max_element(weights, weights + n) : 1.0) {}
 
+  const double* weights() const { return weights_; }
+
   void plain() { size_.clear(); }
   void hartigan(std::span<const Label> labels, std::size_t k) {
     size_.assign(k, 0.0);

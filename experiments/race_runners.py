@@ -26,7 +26,7 @@ Enough = Callable[[float, float], bool]  # (seconds, energy as reported): may it
 
 # What `K2Means` does with algorithm="auto", as parts of `cluster`, so that every iteration can be timed.
 AUTO_METHOD: Any = Sketched()
-AUTO_INIT: Any = GDI(exact=False, early=10)
+AUTO_INIT: Any = GDI(exact=False, early=30)
 TOL = 1e-4  # of K2Means, relative to the mean variance of the features
 
 MAX_ITER = 100

@@ -20,6 +20,14 @@ class Problem(NamedTuple):
     weights: np.ndarray | None
 
 
+def unequal(n=4000, d=45, clumps=60, dtype=np.float32):
+    """Clumps of very unequal size, in directions that sketches cannot tell."""
+    rng = np.random.default_rng(2)
+    share = 1.0 / np.arange(1, clumps + 1)
+    which = rng.choice(clumps, size=n, p=share / share.sum())
+    return (rng.normal(scale=2.0, size=(clumps, d))[which] + rng.normal(size=(n, d))).astype(dtype)
+
+
 def blobs(n, d, k, dtype, seed=0):
     """Overlapping clumps: rows keep changing clusters for many iterations."""
     rng = np.random.default_rng(seed)

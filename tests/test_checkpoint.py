@@ -10,10 +10,10 @@ import time
 
 import numpy as np
 import pytest
-from problems import blobs
+from problems import blobs, unequal
 from subprocesses import start_python
 
-from k2means import GDI, K2Means, PlusPlus, checkpoint
+from k2means import GDI, Given, K2Means, PlusPlus, Sketched, checkpoint, cluster
 from k2means.checkpoint import CheckpointError, Every, Keeper
 
 ALGORITHMS = ("auto", "k2", "lloyd", "elkan")
@@ -93,6 +93,19 @@ def test_refreshed_neighbors_are_part_of_the_state(tmp_path):
     model = K2Means(4200, n_neighbors=8, init="random", random_state=0, max_iter=9, tol=0, polish=None)
     whole = bits(model.fit(x))
     for iteration in (1, 3, 6):
+        directory = tmp_path / str(iteration)
+        directory.mkdir()
+        fit_until(model, x, directory, iteration)
+        assert bits(resumed(model, x, directory)) == whole, iteration
+
+
+def test_swaps_that_are_next_or_over_are_part_of_the_state(tmp_path):
+    x = unequal()
+    model = K2Means(60, init=x[:60], random_state=0)
+    whole = bits(model.fit(x))
+    assert model.inertia_ < 0.98 * cluster(x, 60, init=Given(x[:60]), method=Sketched(swaps=False)).energy
+    assert model.n_iter_ > 12
+    for iteration in range(1, 13):
         directory = tmp_path / str(iteration)
         directory.mkdir()
         fit_until(model, x, directory, iteration)
@@ -226,7 +239,7 @@ def test_a_full_disk_warns_and_the_fit_goes_on(tmp_path, monkeypatch, code):
 LIMITED = """
     import resource, signal, sys, warnings
     import numpy as np
-    from problems import blobs
+    from problems import blobs, unequal
     from k2means import K2Means
     from k2means.checkpoint import Every, Keeper
     from pathlib import Path
@@ -252,7 +265,7 @@ SLOW = """
     import sys, time
     from pathlib import Path
     import numpy as np
-    from problems import blobs
+    from problems import blobs, unequal
     from k2means import K2Means
     from k2means.checkpoint import Every, Keeper
     x = blobs(4000, 8, 60, np.float32)

@@ -1,13 +1,15 @@
 """Swaps of clusters, and the rough iterations that come before the real ones."""
 
+from itertools import pairwise
+
 import numpy as np
 import oracle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import blobs, problems
+from problems import blobs, problems, unequal
 
-from k2means import GDI, K2Means, _core
+from k2means import GDI, Given, K2Means, Sketched, _core, cluster
 from k2means.cluster import prepare
 
 
@@ -27,10 +29,11 @@ def test_a_swap_gives_the_joined_their_own_and_joins_the_divided(weighted, dtype
     weights = rng.uniform(0.5, 2.0, 500) if weighted else None
     labels = np.where(truth == 9, 8, truth).astype(np.int32)  # the last two share a cluster,
     labels[:25] = 9  # and the first has two
-    got, swaps, ops = _core.swap_clusters(x, weights, labels, 10, 0, 2)
-    assert swaps == 1
+    got, saved, ops = _core.swap_clusters(x, weights, labels, 10, 0, 2)
+    before, after = (energy(x, each, 10, weights) for each in (labels, got))
+    assert saved == pytest.approx(1 - after / before, rel=1e-5)
     assert len({tuple(np.unique(got[truth == t])) for t in range(10)}) == 10  # each has one label, its own
-    assert energy(x, got, 10, weights) < 0.1 * energy(x, labels, 10, weights)
+    assert after < 0.1 * before
     assert ops[0] > 0
 
 
@@ -39,10 +42,10 @@ def test_swaps_never_raise_the_energy_and_leave_no_cluster_empty(problem, seed):
     x, k = problem.x, len(problem.centers)
     labels = np.random.default_rng(seed).integers(k, size=len(x)).astype(np.int32)
     labels[:k] = np.arange(min(k, len(x)))
-    got, swaps, _ = _core.swap_clusters(x, problem.weights, labels, k, seed, 1)
+    got, saved, _ = _core.swap_clusters(x, problem.weights, labels, k, seed, 1)
     before, after = (energy(x.astype(np.float64), each, k, problem.weights) for each in (labels, got))
     assert after <= before * (1 + 1e-6) + 1e-6
-    assert (swaps == 0) == (got.tobytes() == labels.tobytes())
+    assert (saved == 0) == (got.tobytes() == labels.tobytes())
     assert set(got) == set(labels)
     for threads in (2, 3):
         assert _core.swap_clusters(x, problem.weights, labels, k, seed, threads)[0].tobytes() == got.tobytes()
@@ -74,3 +77,22 @@ def test_fewer_distinct_rows_than_clusters():
         model = K2Means(8, random_state=0).fit(x)
     assert model.inertia_ < 1e-12
     assert {tuple(c) for c in model.cluster_centers_.round(6)} == {tuple(c) for c in x}  # none where no row is
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_swaps_between_iterations_lower_the_energy_which_never_rises(dtype):
+    x, k = unequal(dtype=dtype), 60
+    start = Given(x[np.random.default_rng(0).choice(len(x), k, replace=False)])
+    with_swaps, without = (cluster(x, k, init=start, method=Sketched(swaps=swaps)) for swaps in (True, False))
+    assert with_swaps.energy < 0.97 * without.energy
+    for result in (with_swaps, without):
+        energies = [record.energy for record in result.trace]
+        assert all(after <= before * (1 + 1e-12) for before, after in pairwise(energies))
+        squares = ((x[:, None].astype(np.float64) - result.centers) ** 2).sum(axis=2)
+        assert result.converged
+        assert (squares.min(axis=1) >= squares[np.arange(len(x)), result.labels] - 1e-3).all()
+        assert len(np.unique(result.labels)) == k
+    for threads in (1, 3):
+        again = cluster(x, k, init=start, method=Sketched(), n_threads=threads)
+        assert again.labels.tobytes() == with_swaps.labels.tobytes()
+        assert again.centers.tobytes() == with_swaps.centers.tobytes()

@@ -143,12 +143,14 @@ void check_sketched(const Matrix<T>& x, std::size_t k, std::size_t width, int st
     const auto survey = look(p);
     k2::Pool pool(2);
     const k2::Sketch<T> sketch(p.x, survey, 1, pool);
-    Engines<T> engines;
+    Engines<T> plain, by_sketches, by_rows;  // swaps are found on what stands for the rows
     for (int threads = 1; threads <= 4; ++threads) {
-      engines.push_back(
-          k2::make_sketched<T>(p, survey, threads % 2 ? &sketch : nullptr, {width, 3, true}, threads, {}));
+      const bool odd = threads % 2;
+      plain.push_back(k2::make_sketched<T>(p, survey, odd ? &sketch : nullptr, {width, 3, true, false}, threads, {}));
+      by_sketches.push_back(k2::make_sketched<T>(p, survey, &sketch, {width, 3, true, true}, threads, {}));
+      by_rows.push_back(k2::make_sketched<T>(p, survey, nullptr, {width, 3, true, true}, threads, {}));
     }
-    step_together(engines, steps, true);
+    for (auto* engines : {&plain, &by_sketches, &by_rows}) step_together(*engines, steps, true);
   }
 }
 TEST(sketched_takes_the_same_turns_for_all_threads_with_and_without_sketches) {

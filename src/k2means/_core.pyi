@@ -73,6 +73,7 @@ def sketched(
     neighbors: int,
     turns: int,
     hartigan: bool,
+    swaps: bool,
     exact: bool,
     unit: bool,
     tol: float,
@@ -133,7 +134,7 @@ def several_in_groups(
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]: ...
 def swap_clusters(
     x: _Rows, weights: NDArray[np.float64] | None, labels: NDArray[np.int32], k: int, seed: int, threads: int
-) -> tuple[NDArray[np.int32], int, _Ops]: ...
+) -> tuple[NDArray[np.int32], float, _Ops]: ...
 def nearest(
     x: _Rows, centers: _Rows, shift: _Rows | None, threads: int, sketch: Sketch | None = None
 ) -> NDArray[np.int32]: ...

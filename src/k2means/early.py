@@ -13,34 +13,39 @@ from .loop import Ops, Record, Stop, run
 from .measure import means
 from .methods import Problem, Sketched
 
-ROUGH = Sketched(32, turns=2, exact=False)
-LITTLE = 0.995  # iterations end with one that leaves more than this of the energy
-ROUNDS = 8  # of swaps, at most; each is followed by
+ROUGH = Sketched(32, turns=2, swaps=False, exact=False)
+# Iterations end with one that saves less than this of the energy: the more the rows here tell of the real ones, the
+# longer these bring as much.
+LITTLE, LITTLE_OF_ALL = 0.005, 0.002
+ROUNDS = 16  # of swaps, at most; each is followed by
 AFTER_SWAPS = 3  # iterations, at most
-FEW = 200  # swaps end when there are fewer than one for so many clusters
+SAVED = 0.001  # of the energy; swaps end with a round that saves less
 
 
-def refine_early(problem: Problem, iterations: int, rng: np.random.Generator) -> tuple[NDArray[np.int32], Ops]:
-    """Better labels than those of the problem, and what they cost."""
+def refine_early(
+    problem: Problem, tells_all: bool, iterations: int, rng: np.random.Generator
+) -> tuple[NDArray[np.int32], Ops]:
+    """Better labels than those of the problem, whose rows tell all of the real ones or not, and what they cost."""
+    little = LITTLE_OF_ALL if tells_all else LITTLE
     x, weights, threads, k = problem.x, problem.weights, problem.n_threads, len(problem.centers)
-    labels, ops = _iterate(problem, iterations)
+    labels, ops = _iterate(problem, little, iterations)
     for key in rng.integers(0, 2**63, size=ROUNDS).tolist():
-        labels, swaps, counted = _core.swap_clusters(x, weights, labels, k, key, threads)
+        labels, saved, counted = _core.swap_clusters(x, weights, labels, k, key, threads)
         ops += Ops(*counted)
-        if swaps * FEW < k:
+        if saved < SAVED:
             break
         centers = means(x, weights, labels, k, threads)
-        labels, more = _iterate(replace(problem, centers=centers, labels=labels), AFTER_SWAPS)
+        labels, more = _iterate(replace(problem, centers=centers, labels=labels), little, AFTER_SWAPS)
         ops += more
     return labels, ops
 
 
-def _iterate(problem: Problem, most: int) -> tuple[NDArray[np.int32], Ops]:
+def _iterate(problem: Problem, little: float, most: int) -> tuple[NDArray[np.int32], Ops]:
     energies: list[Any] = [np.inf]
 
     def brings_little(record: Record) -> bool:
         energies.append(record.energy)
-        return bool(energies[-1] > LITTLE * energies[-2])
+        return bool(energies[-1] > (1 - little) * energies[-2])
 
     engine = ROUGH.bind(problem)
     trace = run(engine, Stop(max_iter=most), brings_little)

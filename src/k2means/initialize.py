@@ -14,8 +14,10 @@ from . import _core
 from .checks import check_count
 from .early import refine_early
 from .loop import Ops
-from .measure import ENOUGH, LONG, ROOM, means
+from .measure import LONG, ROOM, means, tells_enough
 from .methods import SKETCH, Problem
+
+NEARLY_ALL = 0.999  # of the energy
 
 
 @dataclass(frozen=True)
@@ -38,13 +40,14 @@ class Data:
 
     def short_sketch(self) -> _core.Sketch | None:
         """The sketches, if they tell enough of the rows and are shorter than they."""
-        return self.sketches if self.rows.shape[1] > LONG and self.sketches.caught > ENOUGH else None
+        d = self.rows.shape[1]
+        return self.sketches if d > LONG and tells_enough(self.sketches, d) else None
 
     def coordinates(self) -> NDArray[Any]:
         """The sketches as rows, or only their first numbers if those tell nearly all."""
         rows = self.sketches.rows()
         told = np.square(rows[:: max(1, len(rows) // 1024)], dtype=np.float64).sum(axis=0).cumsum()
-        count = 8 * (int(np.searchsorted(told, 0.999 * told[-1])) // 8 + 1)
+        count = 8 * (int(np.searchsorted(told, NEARLY_ALL * told[-1])) // 8 + 1)
         return rows if count >= SKETCH or told[-1] == 0 else np.ascontiguousarray(rows[:, :count])
 
     def as_given(self) -> NDArray[Any]:
@@ -149,7 +152,8 @@ class GDI:
 
     def __call__(self, data: Data, k: int, rng: np.random.Generator) -> Start:
         rows, weights, survey, threads = data.rows, data.weights, data.survey, data.n_threads
-        short = not self.exact and rows.shape[1] > LONG
+        d = rows.shape[1]
+        short = not self.exact and d > LONG
         if short:
             rows = data.coordinates()
             survey = _core.survey(rows, weights, threads)
@@ -158,13 +162,14 @@ class GDI:
         )
         ops = Ops(*counted)
         # An iteration on sketches costs less, but brings only what they tell.
-        if self.early and (not short or data.sketches.caught * data.rows.shape[1] > 1.5 * SKETCH):
+        if self.early and (not short or data.sketches.caught * d > 1.5 * SKETCH):
             problem = Problem(rows, weights, survey, centers, labels, threads)
-            labels, more = refine_early(problem, int(self.early), rng)
+            tells_all = not short or data.sketches.caught > NEARLY_ALL
+            labels, more = refine_early(problem, tells_all, int(self.early), rng)
             ops += more
         if short or self.early:  # else they are the means already
             centers = means(data.rows, weights, labels, k, threads)
-            ops = ops.on_part(rows.shape[1] / data.rows.shape[1]) + Ops(additions=len(rows))
+            ops = ops.on_part(rows.shape[1] / d) + Ops(additions=len(rows))
         return Start(centers, labels, ops)
 
 
@@ -208,5 +213,5 @@ class Given:
         return Start(working, None, Ops())
 
 
-FAST = GDI(exact=False, early=10)  # what `K2Means` starts with
+FAST = GDI(exact=False, early=30)  # what `K2Means` starts with
 NAMED: dict[str, Init] = {"gdi": GDI(), "k-means++": PlusPlus(), "random": Random()}

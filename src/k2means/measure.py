@@ -18,7 +18,6 @@ from . import _core
 # ratio of squared offset to variance, what is lost only makes a few more ties be decided exactly.
 FAR = 16.0
 LONG = 40  # numbers in a row, above which a sketch of 32 is shorter by enough
-ENOUGH = 0.55  # of the energy that sketches must catch: below, more candidates pass them than is gained
 
 # Squares of numbers between these have room in the exponent, with a million of them added; bounds are kept as float.
 ROOM = {np.dtype(np.float32): (2.0**-45, 2.0**50), np.dtype(np.float64): (2.0**-100, 2.0**100)}
@@ -115,9 +114,14 @@ def sketch_of(x: NDArray[Any], k: int, n_threads: int) -> _core.Sketch | None:
     some = np.ascontiguousarray(x[:: max(1, len(x) // 4096)])
     for rows in (some, x) if len(x) > 4 * len(some) else (x,):  # a few tell whether it is worth while
         sketch = _core.sketch(rows, _core.survey(rows, None, n_threads), 0, n_threads)
-        if sketch.caught <= ENOUGH:
+        if not tells_enough(sketch, x.shape[1]):
             return None
     return sketch
+
+
+def tells_enough(sketch: _core.Sketch, d: int) -> bool:
+    """Of rows of d numbers. If not, more candidates pass sketches than is gained, the sooner the shorter the rows."""
+    return sketch.caught > 0.5 + 16 / d
 
 
 def unit_rows(x: NDArray[Any]) -> NDArray[Any]:

@@ -132,6 +132,8 @@ class Sketched:
         Parts an iteration is done in, with a move of the centers after each.
     hartigan : bool
         Whether to compare centers at first by what a move does to the energy, and not by distance alone.
+    swaps : bool
+        Whether to try swaps of clusters when few rows move: two are joined, and one is divided. With `hartigan` only.
     exact : bool
         Whether to end only when no row would change among all centers. False: among the neighbors of its center.
     """
@@ -139,13 +141,14 @@ class Sketched:
     n_neighbors: int | Literal["auto"] = "auto"
     turns: int = 4
     hartigan: bool = True
+    swaps: bool = True
     exact: bool = True
 
     def __post_init__(self) -> None:
         if not (isinstance(self.n_neighbors, str) and self.n_neighbors == "auto"):
             check_count("n_neighbors", self.n_neighbors)
         check_count("turns", self.turns)
-        for name in ("hartigan", "exact"):
+        for name in ("hartigan", "swaps", "exact"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
 
@@ -158,7 +161,8 @@ class Sketched:
     def bind(self, problem: Problem) -> Engine:
         p = problem
         hartigan = bool(self.hartigan) and not p.unit  # its formula is for means
-        options = (self.width(*p.centers.shape), int(self.turns), hartigan, bool(self.exact), p.unit, p.tol, p.mode)
+        turns, swaps, exact = int(self.turns), bool(self.swaps), bool(self.exact)
+        options = (self.width(*p.centers.shape), turns, hartigan, swaps, exact, p.unit, p.tol, p.mode)
         return _core.sketched(p.x, p.weights, p.survey, p.centers, p.labels, p.sketch(), *options, p.graph, p.n_threads)
 
     def memory(self, n: int, d: int, k: int) -> int:
