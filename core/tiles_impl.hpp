@@ -127,14 +127,20 @@ inline bool any(const M& mask) {
 template <class T>
 std::size_t survivors(const T* dots, const Gate<T>& gate, std::size_t count, std::int32_t* out) {
   constexpr std::size_t L = kLanes<T>;
-  std::size_t found = 0;
-  for (std::size_t j = 0; j < count; j += L) {  // count is a whole number of panels
+  auto nears = [&](std::size_t j) {
     const V<T> score = load(gate.base + j) - 2 * load(dots + j) - gate.norm * load(gate.slack + j);
     const V<T> far = gate.reach * load(gate.stretch + j) + (load(gate.margin + j) + gate.own_margin);
-    const auto near = score + gate.square < far * far;
-    if (!any(near)) continue;
-    for (std::size_t l = 0; l < L; ++l) {
-      if (near[l]) out[found++] = static_cast<std::int32_t>(j + l);
+    return score + gate.square < far * far;
+  };
+  std::size_t found = 0;
+  for (std::size_t j = 0; j < count; j += 2 * L) {  // count is a whole number of panels
+    const auto first = nears(j), second = nears(j + L);
+    if (!any(first | second)) continue;
+    for (const auto& [near, from] : {std::pair(first, j), std::pair(second, j + L)}) {
+      for (std::size_t l = 0; l < L; ++l) {  // a jump for each would be guessed wrong as often as not
+        out[found] = static_cast<std::int32_t>(from + l);
+        found += static_cast<std::size_t>(near[l] & 1);
+      }
     }
   }
   return found;
