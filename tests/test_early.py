@@ -1,5 +1,6 @@
 """Swaps of clusters, and the rough iterations that come before the real ones."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +12,7 @@ from problems import blobs, problems, unequal
 
 from k2means import GDI, Given, K2Means, Sketched, _core, cluster
 from k2means.cluster import prepare
+from k2means.initialize import FAST
 
 
 def energy(x, labels, k, weights=None):
@@ -61,6 +63,17 @@ def test_swaps_are_part_of_the_default_and_lower_its_energy():
     assert energy(x, start.labels, 120) < 0.97 * energy(x, plain.labels, 120)
     again = GDI(exact=False, early=10)(prepare(x, None, 3), 120, np.random.default_rng(0))
     assert again.labels.tobytes() == start.labels.tobytes()
+
+
+def test_after_the_deadline_only_what_has_begun_is_done():
+    x, rng = unequal(d=12), np.random.default_rng
+    data = prepare(x, None, 1)
+    whole, hurried, divided = (
+        init(given, 60, rng(0))
+        for init, given in ((FAST, data), (FAST, replace(data, deadline=0.0)), (GDI(exact=False), data))
+    )
+    assert divided.ops.distances < hurried.ops.distances < whole.ops.distances
+    assert energy(x, whole.labels, 60) < energy(x, hurried.labels, 60) < energy(x, divided.labels, 60)
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])

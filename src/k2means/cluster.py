@@ -262,6 +262,8 @@ def solve(
     try:
         phase("seed")
         saved = keeper.saved if keeper is not None else None
+        if stop.seconds is not None and started is not None:
+            data = replace(data, deadline=started + stop.seconds)
         start = init(data, k, rng) if saved is None else saved.start
         if unit_centers and saved is None:
             start = replace(start, centers=scaled_to_unit(start.centers))

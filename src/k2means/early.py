@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -23,29 +24,32 @@ SAVED = 0.001  # of the energy; swaps end with a round that saves less
 
 
 def refine_early(
-    problem: Problem, tells_all: bool, iterations: int, rng: np.random.Generator
+    problem: Problem, tells_all: bool, iterations: int, rng: np.random.Generator, deadline: float = float("inf")
 ) -> tuple[NDArray[np.int32], Ops]:
-    """Better labels than those of the problem, whose rows tell all of the real ones or not, and what they cost."""
+    """Better labels than those of the problem, whose rows tell all of the real ones or not, and what they cost.
+    Nothing begins after the deadline, by time.perf_counter(), but the first iteration."""
     little = LITTLE_OF_ALL if tells_all else LITTLE
     x, weights, threads, k = problem.x, problem.weights, problem.n_threads, len(problem.centers)
-    labels, ops = _iterate(problem, little, iterations)
+    labels, ops = _iterate(problem, little, iterations, deadline)
     for key in rng.integers(0, 2**63, size=ROUNDS).tolist():
+        if time.perf_counter() >= deadline:
+            break
         labels, saved, counted = _core.swap_clusters(x, weights, labels, k, key, threads)
         ops += Ops(*counted)
         if saved < SAVED:
             break
         centers = means(x, weights, labels, k, threads)
-        labels, more = _iterate(replace(problem, centers=centers, labels=labels), little, AFTER_SWAPS)
+        labels, more = _iterate(replace(problem, centers=centers, labels=labels), little, AFTER_SWAPS, deadline)
         ops += more
     return labels, ops
 
 
-def _iterate(problem: Problem, little: float, most: int) -> tuple[NDArray[np.int32], Ops]:
+def _iterate(problem: Problem, little: float, most: int, deadline: float) -> tuple[NDArray[np.int32], Ops]:
     energies: list[Any] = [np.inf]
 
     def brings_little(record: Record) -> bool:
         energies.append(record.energy)
-        return bool(energies[-1] > (1 - little) * energies[-2])
+        return bool(energies[-1] > (1 - little) * energies[-2]) or time.perf_counter() >= deadline
 
     engine = ROUGH.bind(problem)
     trace = run(engine, Stop(max_iter=most), brings_little)

@@ -32,6 +32,7 @@ class Data:
     scale: float
     variance: float
     n_threads: int
+    deadline: float = float("inf")  # of time.perf_counter(): a start that can be shorter ends then
 
     @cached_property
     def sketches(self) -> _core.Sketch:
@@ -165,7 +166,7 @@ class GDI:
         if self.early and (not short or data.sketches.caught * d > 1.5 * SKETCH):
             problem = Problem(rows, weights, survey, centers, labels, threads)
             tells_all = not short or data.sketches.caught > NEARLY_ALL
-            labels, more = refine_early(problem, tells_all, int(self.early), rng)
+            labels, more = refine_early(problem, tells_all, int(self.early), rng, data.deadline)
             ops += more
         if short or self.early:  # else they are the means already
             centers = means(data.rows, weights, labels, k, threads)
