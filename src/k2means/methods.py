@@ -120,8 +120,8 @@ class K2:
 class Sketched:
     """Neighbourhoods as in k²-means, Hartigan's comparison, and sketches in place of bounds (docs/sketched.md).
 
-    On all rows raced but one (docs/race.md) the energy is below Lloyd's from k-means++, and at the end every row has
-    the nearest of all centers. What `K2Means` does by default.
+    On all rows raced (docs/race.md) the energy is below Lloyd's from k-means++, and at the end every row has the
+    nearest of all centers. What `K2Means` does by default.
 
     Parameters
     ----------
