@@ -114,9 +114,9 @@ def test_swaps_that_are_next_or_over_are_part_of_the_state(tmp_path):
 
 def test_more_iterations_may_be_asked_for_when_it_goes_on(tmp_path):
     x = blobs(2000, 6, 40, np.float32)
-    fit_until(K2Means(40, random_state=0, max_iter=5, tol=0), x, tmp_path, 5)
-    model = resumed(K2Means(40, random_state=0, max_iter=60, tol=0), x, tmp_path)
-    assert bits(model) == bits(K2Means(40, random_state=0, max_iter=60, tol=0).fit(x))
+    fit_until(K2Means(40, init="random", random_state=0, max_iter=5, tol=0), x, tmp_path, 5)
+    model = resumed(K2Means(40, init="random", random_state=0, max_iter=60, tol=0), x, tmp_path)
+    assert bits(model) == bits(K2Means(40, init="random", random_state=0, max_iter=60, tol=0).fit(x))
 
 
 # ---- what is not a usable checkpoint -----------------------------------------------------------------------------

@@ -109,7 +109,7 @@ def test_a_report_by_cosine_is_of_unit_rows(here, capsys, monkeypatch):
 
 
 def test_a_fit_may_start_from_a_model_or_from_centers(here, capsys):
-    run(capsys, "fit", "vectors.npy", "-k", 12, "-o", "m.npz", "--max-iter", 2)
+    run(capsys, "fit", "vectors.npy", "-k", 12, "-o", "m.npz", "--max-iter", 2, "--init", "random")
     np.save("centers.npy", k2means.load("m.npz").cluster_centers_)
     for start in ("m.npz", "centers.npy"):
         assert run(capsys, "fit", "vectors.npy", "-k", 12, "-o", f"from-{start}.npz", "--init", start)[0] == 0

@@ -262,7 +262,7 @@ def solve(
     try:
         phase("seed")
         saved = keeper.saved if keeper is not None else None
-        if stop.seconds is not None and started is not None:
+        if stop.seconds is not None and started is not None and keeper is None:  # what is kept must go on as if not cut
             data = replace(data, deadline=started + stop.seconds)
         start = init(data, k, rng) if saved is None else saved.start
         if unit_centers and saved is None:
