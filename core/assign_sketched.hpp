@@ -50,19 +50,7 @@ class AssignSketched {
     search_.prepare(centers, labels, weighed_, pool);
     Assigned out;
     swapped_ = mode_ == Mode::swaps && swap_clusters(x, centers.k, labels, out, pool);
-    if (swapped_) {
-      // it was their turn
-    } else if (first || mode_ == Mode::exact || !narrow_) {
-      out += over_all(x, centers, labels, first ? 1 : options_.turns, false, pool);
-    } else {
-      if (turn_ == 0 || graph_.id.empty()) {
-        out.ops.distances += find_neighbors(centers, pool);
-      }
-      out += over_pieces(x, centers, labels, options_.turns, false, pool,
-                         [&](const auto& piece, auto, int worker, Ops&) -> auto& {
-                           return search_.listed(graph_.ids(piece.cluster), worker);
-                         });
-    }
+    if (!swapped_) out += look(x, centers, labels, first, pool);
     moved_ += out.moved;
     if (++turn_ == options_.turns) {
       looked_at_all_ = mode_ == Mode::exact;
@@ -156,14 +144,24 @@ class AssignSketched {
     const bool enough = swap(labels, pool) >= kSwapsSave;
     out.ops += search_.of_whole_rows(swap.ops(), x.d);
     mode_ = enough ? Mode::hartigan : Mode::late;
+    if (!enough) std::copy(before_.begin(), before_.end(), labels.begin());
     for (std::size_t i = 0; i < labels.size(); ++i) {
-      if (labels[i] == before_[i]) continue;
-      if (enough)
-        search_.forget(static_cast<Row>(i)), ++out.moved;
-      else
-        labels[i] = before_[i];
+      if (labels[i] != before_[i]) search_.forget(static_cast<Row>(i)), ++out.moved;
     }
     return enough;
+  }
+
+  // The rows whose turn it is look at the centers near their own, or at all.
+  Assigned look(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, bool first, Pool& pool) {
+    if (first || mode_ == Mode::exact || !narrow_) {
+      return over_all(x, centers, labels, first ? 1 : options_.turns, false, pool);
+    }
+    Assigned out;
+    if (turn_ == 0 || graph_.id.empty()) out.ops.distances += find_neighbors(centers, pool);
+    return out += over_pieces(x, centers, labels, options_.turns, false, pool,
+                              [&](const auto& piece, auto, int worker, Ops&) -> auto& {
+                                return search_.listed(graph_.ids(piece.cluster), worker);
+                              });
   }
 
   bool has_turn(Row i, std::size_t turns) const { return turns == 1 || Random::mix(i) % turns == turn_; }

@@ -20,19 +20,18 @@ class Problem(NamedTuple):
     weights: np.ndarray | None
 
 
-def unequal(n=4000, d=45, clumps=60, dtype=np.float32):
-    """Clumps of very unequal size, in directions that sketches cannot tell."""
-    rng = np.random.default_rng(2)
-    share = 1.0 / np.arange(1, clumps + 1)
-    which = rng.choice(clumps, size=n, p=share / share.sum())
-    return (rng.normal(scale=2.0, size=(clumps, d))[which] + rng.normal(size=(n, d))).astype(dtype)
-
-
-def blobs(n, d, k, dtype, seed=0):
+def blobs(n, d, k, dtype, seed=0, shares=None):
     """Overlapping clumps: rows keep changing clusters for many iterations."""
     rng = np.random.default_rng(seed)
     middles = rng.normal(scale=2.0, size=(k, d))
-    return (middles[rng.integers(k, size=n)] + rng.normal(size=(n, d))).astype(dtype)
+    which = rng.integers(k, size=n) if shares is None else rng.choice(k, size=n, p=shares)
+    return (middles[which] + rng.normal(size=(n, d))).astype(dtype)
+
+
+def unequal(d=45, dtype=np.float32):
+    """60 clumps of very unequal size, in directions that sketches cannot tell."""
+    shares = 1.0 / np.arange(1, 61)
+    return blobs(4000, d, 60, dtype, shares=shares / shares.sum())
 
 
 def grid(n, d, dtype, seed=0):

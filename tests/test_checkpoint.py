@@ -239,7 +239,7 @@ def test_a_full_disk_warns_and_the_fit_goes_on(tmp_path, monkeypatch, code):
 LIMITED = """
     import resource, signal, sys, warnings
     import numpy as np
-    from problems import blobs, unequal
+    from problems import blobs
     from k2means import K2Means
     from k2means.checkpoint import Every, Keeper
     from pathlib import Path
@@ -265,7 +265,7 @@ SLOW = """
     import sys, time
     from pathlib import Path
     import numpy as np
-    from problems import blobs, unequal
+    from problems import blobs
     from k2means import K2Means
     from k2means.checkpoint import Every, Keeper
     x = blobs(4000, 8, 60, np.float32)

@@ -70,7 +70,7 @@ def test_after_the_deadline_only_what_has_begun_is_done():
     data = prepare(x, None, 1)
     whole, hurried, divided = (
         init(given, 60, rng(0))
-        for init, given in ((FAST, data), (FAST, replace(data, deadline=0.0)), (GDI(exact=False), data))
+        for init, given in ((FAST, data), (FAST, replace(data, deadline=1e-9)), (GDI(exact=False), data))
     )
     assert divided.ops.distances < hurried.ops.distances < whole.ops.distances
     assert energy(x, whole.labels, 60) < energy(x, hurried.labels, 60) < energy(x, divided.labels, 60)

@@ -49,8 +49,8 @@ def _iterate(problem: Problem, little: float, most: int, deadline: float) -> tup
 
     def brings_little(record: Record) -> bool:
         energies.append(record.energy)
-        return bool(energies[-1] > (1 - little) * energies[-2]) or time.perf_counter() >= deadline
+        return bool(energies[-1] > (1 - little) * energies[-2])
 
     engine = ROUGH.bind(problem)
-    trace = run(engine, Stop(max_iter=most), brings_little)
+    trace = run(engine, Stop(max_iter=most, seconds=deadline), brings_little, started=0.0)
     return engine.labels(), sum((r.ops for r in trace), Ops())
