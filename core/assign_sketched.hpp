@@ -123,7 +123,7 @@ class AssignSketched {
   static constexpr double kSwapsSave = 0.001;  // of the energy, at least; else they are not tried again
   static constexpr std::size_t kMany = 256;    // centers, from which on it pays to ask which are within reach
   static constexpr std::size_t kRefresh = 4096;
-  static constexpr double kRecall = 0.95;
+  static constexpr double kRecall = 0.8, kLateRecall = 0.95;
 
   // Above kRefresh centers, neighbors are looked for where they were, as long as that finds nearly all.
   std::uint64_t find_neighbors(const Centers<T>& centers, Pool& pool) {
@@ -131,7 +131,8 @@ class AssignSketched {
     if (refreshes_ && !graph_.id.empty()) {
       std::swap(graph_, before_graph_);
       distances += refresh_(centers, before_graph_, graph_, pool) + refresh_.audited(centers.k) * (centers.k - 1);
-      if (refresh_.recall(centers, graph_, pool) >= kRecall) return distances;
+      const double enough = mode_ == Mode::hartigan ? kRecall : kLateRecall;
+      if (refresh_.recall(centers, graph_, pool) >= enough) return distances;
     }
     std::swap(graph_, before_graph_);
     find_neighbors_(centers, options_.neighbors, before_graph_, graph_, pool);

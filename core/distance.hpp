@@ -83,6 +83,12 @@ struct Kernels {
 template <class T>
 const Kernels<T>& kernels();
 
+// How many rows before its use a row is asked for: short ones are done before memory answers.
+template <class T>
+constexpr std::size_t rows_ahead(std::size_t d) {
+  return d * sizeof(T) > 512 ? 4 : 16;
+}
+
 // Ask for a row that will be read soon.
 template <class T>
 inline void prefetch_row(const T* x, std::size_t d) {

@@ -94,10 +94,11 @@ inline void scan_strip(const T* x, const double* mean, double* sum, std::size_t 
 
 template <class T, bool Weighted>
 inline void scan_rows(const ScanBlock<T>& b, const double* mean, double* sum, double* square, double* spread) {
-  constexpr std::size_t kAhead = 4, kLine = 64 / sizeof(T);
+  constexpr std::size_t kLine = 64 / sizeof(T);
+  const std::size_t ahead = rows_ahead<T>(b.d);
   for (std::size_t i = 0; i < b.count; ++i) {
-    if (i + kAhead < b.count) {
-      const T* next = b.data + b.rows[i + kAhead] * b.d;
+    if (i + ahead < b.count) {
+      const T* next = b.data + b.rows[i + ahead] * b.d;
       for (std::size_t c = b.begin; c < b.end; c += kLine) __builtin_prefetch(next + c);
     }
     const T* x = b.data + b.rows[i] * b.d;

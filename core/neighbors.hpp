@@ -42,7 +42,7 @@ class Shortlist {
     kept_.push_back(entry);
     if (kept_.size() >= full_) tighten();
   }
-  const std::vector<Entry>& finish() {
+  std::vector<Entry>& finish() {
     if (kept_.size() > wanted_) tighten();
     return kept_;
   }
@@ -60,6 +60,33 @@ class Shortlist {
   T limit_ = 0;
   std::vector<Entry> kept_;
 };
+
+// Those of a shortlist that are nearest to center l, by their exact distance; l itself comes first.
+class Ranking {
+ public:
+  template <class T>
+  void operator()(const Centers<T>& centers, std::size_t l, const std::vector<typename Shortlist<T>::Entry>& shortlist,
+                  std::size_t width) {
+    ranked_.assign(1, {-1.0, static_cast<Label>(l)});  // also if it was crowded out by twins of itself
+    for (const auto& e : shortlist) {
+      const auto j = static_cast<std::size_t>(e.id);
+      if (j != l) ranked_.emplace_back(kernels<T>().squared_distance(centers[l], centers[j], centers.d), e.id);
+    }
+    std::partial_sort(ranked_.begin(), ranked_.begin() + static_cast<std::ptrdiff_t>(width), ranked_.end());
+  }
+  Label id(std::size_t s) const { return ranked_[s].second; }
+  double square(std::size_t s) const { return ranked_[s].first; }
+
+ private:
+  std::vector<std::pair<double, Label>> ranked_;
+};
+
+// Not less than the norm of center l.
+template <class T>
+T norm_above(const Centers<T>& centers, std::size_t l) {
+  return T(std::sqrt(static_cast<double>(kernels<T>().square(centers[l], centers.d))) *
+           (1 + difference_error<T>(centers.d)));
+}
 
 // Finds them all. Products of centers are symmetric: a block of centers is multiplied only with those from itself on,
 // and what is found is offered to both. The outcome does not depend on who offers first.
@@ -79,8 +106,7 @@ class NeighborSearch {
 
     pool.for_chunks(k, kBlock, [&](std::size_t a, std::size_t b, int worker) {
       for (std::size_t l = a; l < b; ++l) {
-        norm_[l] = T(std::sqrt(static_cast<double>(kernel_.square(centers[l], centers.d))) *
-                     (1 + difference_error<T>(centers.d)));
+        norm_[l] = norm_above(centers, l);
       }
       Scratch& s = scratch_[static_cast<std::size_t>(worker)];
       before.id.empty() ? start(centers, width, a, b, s) : start(centers, before, a, b);
@@ -89,8 +115,8 @@ class NeighborSearch {
       multiply(centers, a, b, scratch_[static_cast<std::size_t>(worker)]);
     });
     pool.for_chunks(k, kBlock, [&](std::size_t a, std::size_t b, int) {
-      std::vector<std::pair<double, Label>> exact;
-      for (std::size_t l = a; l < b; ++l) finish(centers, l, exact, out);
+      Ranking ranking;
+      for (std::size_t l = a; l < b; ++l) finish(centers, l, ranking, out);
     });
   }
 
@@ -193,19 +219,11 @@ class NeighborSearch {
     limit_[l].set(lists_[l].limit());
   }
 
-  void finish(const Centers<T>& centers, std::size_t l, std::vector<std::pair<double, Label>>& exact, Neighbors& out) {
-    exact.clear();
-    for (const auto& e : lists_[l].finish()) {
-      const auto j = static_cast<std::size_t>(e.id);
-      exact.emplace_back(j == l ? -1.0 : kernel_.squared_distance(centers[l], centers[j], centers.d), e.id);
-    }
-    if (std::none_of(exact.begin(), exact.end(), [&](auto& e) { return e.second == static_cast<Label>(l); })) {
-      exact.emplace_back(-1.0, static_cast<Label>(l));  // crowded out by twins of itself
-    }
-    std::partial_sort(exact.begin(), exact.begin() + static_cast<std::ptrdiff_t>(out.width), exact.end());
+  void finish(const Centers<T>& centers, std::size_t l, Ranking& ranking, Neighbors& out) {
+    ranking(centers, l, lists_[l].finish(), out.width);
     for (std::size_t s = 0; s < out.width; ++s) {
-      out.id[l * out.width + s] = exact[s].second;
-      out.distance[l * out.width + s] = s == 0 ? 0.0 : std::sqrt(exact[s].first);
+      out.id[l * out.width + s] = ranking.id(s);
+      out.distance[l * out.width + s] = s == 0 ? 0.0 : std::sqrt(ranking.square(s));
     }
   }
 

@@ -38,7 +38,13 @@ class Panels {
   void pack(const Panels& all, std::span<const Label> listed) {
     listed_ = listed;
     prepare(all.centers_, listed.size(), all.shift_);
-    for (std::size_t p = 0; p < panels_; ++p) transpose(p);
+    for (std::size_t p = 0; p < panels_; ++p) {
+      const std::size_t next = (p + 1) * width();  // scattered: ask for them in time
+      for (std::size_t s = next; s < std::min(count_, next + width()); ++s) {
+        prefetch_row(centers_[static_cast<std::size_t>(listed[s])], centers_.d);
+      }
+      transpose(p);
+    }
     for (std::size_t s = 0; s < count_; ++s) {
       base_[s] = all.base_[static_cast<std::size_t>(listed[s])];
       slack_[s] = all.slack_[static_cast<std::size_t>(listed[s])];

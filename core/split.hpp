@@ -14,6 +14,7 @@
 #include "parallel.hpp"
 #include "random.hpp"
 #include "types.hpp"
+#include "value_sort.hpp"
 
 namespace k2 {
 
@@ -45,7 +46,7 @@ class ProjectiveSplit {
       for (std::size_t i = 0; i < best.left; ++i) side_[sorted_[i].second] = 0;
       if (t > 0 && side_ == last_side_) break;  // converged; after a sample, the sides differ in length
     }
-    if (best.left > 0) part(rows);
+    if (best.left > 0) part(rows, best.left);
     return best;
   }
 
@@ -104,18 +105,21 @@ class ProjectiveSplit {
 
   // Lines 4-6. Projections are about the mean, so that their small differences keep their digits.
   void sort_along_direction(std::span<const Row> rows, const Half& whole, Pool& pool) {
-    constexpr std::size_t kChunk = 4096;
+    const std::size_t share = rows.size() / static_cast<std::size_t>(pool.size()) + 1;
+    const std::size_t chunk = std::clamp<std::size_t>(share, 4096, 65536);  // the order does not depend on it
     sorted_.resize(rows.size());
+    sort_.resize(static_cast<std::size_t>(pool.size()));
     double origin = 0.0;
     for (std::size_t i = 0; i < x_.d; ++i) origin += whole.mean[i] * direction_[i];
-    pool.for_chunks(rows.size(), kChunk, [&](std::size_t a, std::size_t b, int) {
+    const std::size_t ahead = rows_ahead<T>(x_.d);
+    pool.for_chunks(rows.size(), chunk, [&](std::size_t a, std::size_t b, int worker) {
       for (std::size_t i = a; i < b; ++i) {
-        if (i + 2 < b) prefetch_row(x_[rows[i + 2]], x_.d);
+        if (i + ahead < b) prefetch_row(x_[rows[i + ahead]], x_.d);
         sorted_[i] = {kernel_.project(x_[rows[i]], direction_.data(), x_.d) - origin, static_cast<Row>(i)};
       }
-      std::sort(begin_at(a), begin_at(b));
+      sort_[static_cast<std::size_t>(worker)]({sorted_.data() + a, b - a});
     });
-    for (std::size_t run = kChunk; run < rows.size(); run *= 2) {
+    for (std::size_t run = chunk; run < rows.size(); run *= 2) {
       pool.for_chunks(rows.size(), 2 * run, [&](std::size_t a, std::size_t b, int) {
         if (a + run < b) std::inplace_merge(begin_at(a), begin_at(a + run), begin_at(b));
       });
@@ -210,13 +214,10 @@ class ProjectiveSplit {
     return half_of(x_, weights_, end - begin, [&](std::size_t i) { return rows[sorted_[begin + i].second]; });
   }
 
-  void part(std::span<Row> rows) {
-    order_.clear();
-    for (const char side : {0, 1}) {
-      for (std::size_t i = 0; i < rows.size(); ++i) {
-        if (side_[i] == side) order_.push_back(rows[i]);
-      }
-    }
+  void part(std::span<Row> rows, std::size_t left) {
+    order_.resize(rows.size());
+    Row* end[] = {order_.data(), order_.data() + left};
+    for (std::size_t i = 0; i < rows.size(); ++i) *end[side_[i]]++ = rows[i];
     std::copy(order_.begin(), order_.end(), rows.begin());
   }
 
@@ -226,7 +227,8 @@ class ProjectiveSplit {
   bool sampled_;
   std::vector<double> direction_;
   std::vector<std::pair<double, Row>> sorted_;
-  std::vector<char> side_, last_side_;  // of each row, by its place in `rows`
+  std::vector<ValueSort> sort_;                  // one for each worker, for its scratch
+  std::vector<unsigned char> side_, last_side_;  // of each row, by its place in `rows`
   // Scratch of find_cut: the panel of rows scanned at once, and the running sum: now, before the panel, at the cut.
   std::vector<Row> order_;
   std::vector<double> tail_, listed_weights_, square_, spread_, sum_, before_, kept_;

@@ -139,3 +139,24 @@ TEST(k_means_plus_plus_takes_every_distinct_row_first) {
 }
 
 }  // namespace
+
+TEST(rows_are_sorted_by_value_as_std_sort_does) {
+  k2::Random random(3, 4);
+  k2::ValueSort sort;
+  const double tiny = 1e-300, huge = 1e300;
+  for (const std::size_t m : {0, 1, 2, 95, 96, 97, 1000, 5000}) {
+    for (int kind = 0; kind < 6; ++kind) {
+      std::vector<k2::ValueSort::Entry> entries(m);
+      for (std::size_t i = 0; i < m; ++i) {
+        const double u = random.uniform() - 0.5, few = static_cast<double>(random.below(3)) - 1.0;
+        const double values[] = {u,         few * 0.0, few, 1e6 + 1e-6 * u, few * huge + u,
+                                 few * tiny};  // 1e6: equal as floats
+        entries[i] = {values[kind], static_cast<k2::Row>(i)};
+      }
+      auto expected = entries;
+      std::sort(expected.begin(), expected.end());
+      sort(entries);
+      CHECK(entries == expected);
+    }
+  }
+}
