@@ -186,7 +186,8 @@ class Explorer:
         self.found.reported |= {start + i: e / self.R for i, e in run.reported.items() if start + i > 0}
 
     def every_count(self, counts: tuple[int, ...]) -> None:
-        """Runs of their own; the next only if the budget allows twice the last."""
+        """Runs of their own; the next only if the budget allows twice the last. Where a level is reached between counts
+        far apart, those between are tried too, by halves."""
         for t in counts:
             run = self.runner.fit(self.p, t)
             if run.centers is None:
@@ -194,6 +195,12 @@ class Explorer:
             self.found.last, self.kept[t] = t, run.centers
             if self.energy(t) <= 1.0 or 2 * run.seconds > self.p.budget:
                 break
+        for level in LEVELS:
+            while (hit := self.crossing(level)) is not None:
+                before = max((t for t in self.found.exact if t < hit), default=hit)
+                if hit - before < 2:
+                    break
+                self.energy((before + hit) // 2)
 
     def grow(self, run: Run) -> None:
         """No warm start: from the beginning with twice as many iterations each time, as far as the budget reaches."""

@@ -280,12 +280,14 @@ class Super(Runner):
     def __init__(self, name: str, hierarchical: bool = False, shipped: bool = False) -> None:
         super().__init__(name)
         self.hierarchical, self.shipped = hierarchical, shipped
-        self.counts = (10,) if shipped else tuple(range(9)) if hierarchical else None  # of refinements, 0 to 8
+        refinements = (*range(9), 12, 16, 24, 32, 48, 64, 100)
+        self.counts = (10,) if shipped else refinements if hierarchical else None
 
     def config(self, p: Problem) -> str:
         if self.shipped:
             return f"SuperKMeans({p.k}, d, shipped defaults)"
-        return f"SuperKMeans({p.k}, d, hierarchical={self.hierarchical}, all rows, no early termination)"
+        refined = f"hierarchical=True, up to {self.counts[-1]} refinements" if self.counts else "hierarchical=False"
+        return f"SuperKMeans({p.k}, d, {refined}, all rows, no early termination)"
 
     def fit(self, p: Problem, iterations: int, enough: Enough | None = None) -> Run:
         options: dict[str, Any] = {"n_threads": p.threads}

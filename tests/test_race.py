@@ -118,6 +118,12 @@ def test_without_reports_or_stamps_warm_starts_find_the_iterations_worth_timing(
     assert {t: timed.seconds[t] for t in found.hits.values()} == {4: 4.0, 5: 5.0, 6: 6.0, 8: 8.0}
 
 
+def test_between_counts_far_apart_the_first_hit_is_looked_for(by_script):
+    scripted = Scripted([1.5, 1.3, 1.1, 1.018, 1.0099, 1.004, 1.001, 0.9999, 0.99, 0.98], stamps=False, stops=False)
+    scripted.counts = (1, 2, 10)
+    assert by_script(scripted).hits == {1.02: 4, 1.01: 5, 1.005: 6, 1.0: 8}
+
+
 def test_what_was_explored_comes_back_from_json(by_script):
     found = by_script(Scripted([1.1, 1.01, 0.99]))
     assert race.Explored.restored(json.loads(json.dumps(found.as_dict()))) == found
