@@ -33,8 +33,8 @@ class Shortlist {
   void start(std::size_t wanted, T limit) {
     wanted_ = wanted;
     limit_ = limit;
-    full_ = 4 * wanted + 32;
-    kept_.clear();
+    full_ = 2 * wanted + 32;
+    kept_.clear(), kept_.reserve(full_);  // there is one for each center: no more than needed
   }
   T limit() const { return limit_; }
   bool admits(T low) const { return low <= limit_; }

@@ -112,7 +112,7 @@ class K2:
     def memory(self, n: int, d: int, k: int) -> int:
         width = self.width(k)
         per_row = 4 * width + 4 if self.bounds == "elkan" else 8
-        per_center = 2 * 12 * width + 12 * (4 * width + 32)  # two graphs, and the shortlists they are chosen from
+        per_center = 2 * 12 * width + 12 * (2 * width + 32)  # two graphs, and the shortlists they are chosen from
         return _common_memory(n, d, k) + per_row * n + per_center * k
 
 
@@ -166,7 +166,7 @@ class Sketched:
         return _core.sketched(p.x, p.weights, p.survey, p.centers, p.labels, p.sketch(), *options, p.graph, p.n_threads)
 
     def memory(self, n: int, d: int, k: int) -> int:
-        per_center = 2 * 12 * self.width(k, d) + 12 * (4 * self.width(k, d) + 32) + 2 * 4 * SKETCH
+        per_center = 2 * 12 * self.width(k, d) + 12 * (2 * self.width(k, d) + 32) + 2 * 4 * SKETCH
         return _common_memory(n, d, k) + (4 * SKETCH + 16) * n + per_center * k
 
 
