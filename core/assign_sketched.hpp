@@ -123,9 +123,9 @@ class AssignSketched {
   static constexpr double kSwapsSave = 0.001;  // of the energy, at least; else they are not tried again
   static constexpr std::size_t kMany = 256;    // centers, from which on it pays to ask which are within reach
   static constexpr std::size_t kRefresh = 4096;
-  static constexpr double kRecall = 0.8, kLateRecall = 0.95;
+  static constexpr double kRecall = 0.8, kLateRecall = 0.95;  // of the true neighbors; late: swaps are over
 
-  // Above kRefresh centers, neighbors are looked for where they were, as long as that finds nearly all.
+  // Above kRefresh centers, neighbors are looked for where they were, as long as that finds enough of them.
   std::uint64_t find_neighbors(const Centers<T>& centers, Pool& pool) {
     std::uint64_t distances = 0;
     if (refreshes_ && !graph_.id.empty()) {

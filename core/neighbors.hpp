@@ -29,6 +29,12 @@ class Shortlist {
     Label id;
   };
 
+  // Of the packed center in this slot, whose score for a row of this norm is at least `low`.
+  static Entry entry(const Panels<T>& panels, T low, std::size_t slot, T norm) {
+    const double high = panels.upper(low, slot, norm);
+    return {low, T(high + 4 * kUnit<T> * std::abs(high)), panels.id(slot)};
+  }
+
   // `limit`: the `wanted` smallest are known to be no larger.
   void start(std::size_t wanted, T limit) {
     wanted_ = wanted;
@@ -67,10 +73,11 @@ class Ranking {
   template <class T>
   void operator()(const Centers<T>& centers, std::size_t l, const std::vector<typename Shortlist<T>::Entry>& shortlist,
                   std::size_t width) {
+    const Kernels<T>& kernel = kernels<T>();
     ranked_.assign(1, {-1.0, static_cast<Label>(l)});  // also if it was crowded out by twins of itself
     for (const auto& e : shortlist) {
       const auto j = static_cast<std::size_t>(e.id);
-      if (j != l) ranked_.emplace_back(kernels<T>().squared_distance(centers[l], centers[j], centers.d), e.id);
+      if (j != l) ranked_.emplace_back(kernel.squared_distance(centers[l], centers[j], centers.d), e.id);
     }
     std::partial_sort(ranked_.begin(), ranked_.begin() + static_cast<std::ptrdiff_t>(width), ranked_.end());
   }
@@ -105,9 +112,7 @@ class NeighborSearch {
     out.id.resize(k * width), out.distance.resize(k * width);
 
     pool.for_chunks(k, kBlock, [&](std::size_t a, std::size_t b, int worker) {
-      for (std::size_t l = a; l < b; ++l) {
-        norm_[l] = norm_above(centers, l);
-      }
+      for (std::size_t l = a; l < b; ++l) norm_[l] = norm_above(centers, l);
       Scratch& s = scratch_[static_cast<std::size_t>(worker)];
       before.id.empty() ? start(centers, width, a, b, s) : start(centers, before, a, b);
     });
@@ -214,8 +219,7 @@ class NeighborSearch {
   void offer(std::size_t l, std::size_t j, T low) {
     Locks::Guard guard(locks_, l);
     if (!lists_[l].admits(low)) return;
-    const double high = panels_.upper(low, j, norm_[l]);
-    lists_[l].add({low, T(high + 4 * kUnit<T> * std::abs(high)), static_cast<Label>(j)});
+    lists_[l].add(Shortlist<T>::entry(panels_, low, j, norm_[l]));
     limit_[l].set(lists_[l].limit());
   }
 

@@ -124,22 +124,20 @@ class NeighborRefresh {
               Label* out) const {
     const std::size_t stride = s.packed.panels() * s.packed.width();
     const T *dots = s.dots.data() + e * stride, norm = norm_above(centers, l);
-    auto low = [&](std::size_t c) { return s.packed.base()[c] - 2 * dots[c] - norm * s.packed.slack()[c]; };
-    auto high = [&](std::size_t c) {
-      const double value = s.packed.upper(low(c), c, norm);
-      return T(value + 4 * kUnit<T> * std::abs(value));
+    auto candidate = [&](std::size_t c) {
+      return Shortlist<T>::entry(s.packed, s.packed.base()[c] - 2 * dots[c] - norm * s.packed.slack()[c], c, norm);
     };
     T limit = -std::numeric_limits<T>::infinity();
     for (const Label j : own) {
-      limit = std::max(limit, high(static_cast<std::size_t>(s.slot[static_cast<std::size_t>(j)])));
+      limit = std::max(limit, candidate(static_cast<std::size_t>(s.slot[static_cast<std::size_t>(j)])).high);
     }
     s.shortlist.start(own.size(), limit);
     // What passes has score + square < 0.
     const Gate<T> gate{s.packed.base(), s.packed.slack(), s.zeros.data(), s.zeros.data(), norm, -limit, 0, 0};
     const std::size_t passed = kernel_.survivors(dots, gate, stride, s.found.data());
     for (std::size_t f = 0; f < passed; ++f) {
-      const auto c = static_cast<std::size_t>(s.found[f]);
-      if (s.shortlist.admits(low(c))) s.shortlist.add({low(c), high(c), s.candidates[c]});
+      const auto entry = candidate(static_cast<std::size_t>(s.found[f]));
+      if (s.shortlist.admits(entry.low)) s.shortlist.add(entry);
     }
     auto& found = s.shortlist.finish();
     const std::size_t few = nearest(own).size();

@@ -1,4 +1,4 @@
-// Rows by their values, as std::sort puts pairs of them, in a third of its time.
+// Rows by their values, in the order std::sort gives pairs of both, by radix.
 #pragma once
 
 #include <algorithm>

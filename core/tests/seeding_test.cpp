@@ -138,8 +138,6 @@ TEST(k_means_plus_plus_takes_every_distinct_row_first) {
   }
 }
 
-}  // namespace
-
 TEST(rows_are_sorted_by_value_as_std_sort_does) {
   k2::Random random(3, 4);
   k2::ValueSort sort;
@@ -149,8 +147,8 @@ TEST(rows_are_sorted_by_value_as_std_sort_does) {
       std::vector<k2::ValueSort::Entry> entries(m);
       for (std::size_t i = 0; i < m; ++i) {
         const double u = random.uniform() - 0.5, few = static_cast<double>(random.below(3)) - 1.0;
-        const double values[] = {u,         few * 0.0, few, 1e6 + 1e-6 * u, few * huge + u,
-                                 few * tiny};  // 1e6: equal as floats
+        const double same_float = 1e6 + 1e-6 * u;
+        const double values[] = {u, few * 0.0, few, same_float, few * huge + u, few * tiny};
         entries[i] = {values[kind], static_cast<k2::Row>(i)};
       }
       auto expected = entries;
@@ -160,3 +158,5 @@ TEST(rows_are_sorted_by_value_as_std_sort_does) {
     }
   }
 }
+
+}  // namespace
