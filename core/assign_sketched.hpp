@@ -7,12 +7,12 @@
 #pragma once
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "groups.hpp"
 #include "neighbors.hpp"
-#include "random.hpp"
 #include "refresh.hpp"
 #include "sketch_search.hpp"
 #include "swaps.hpp"
@@ -160,53 +160,44 @@ class AssignSketched {
     Assigned out;
     if (turn_ == 0 || graph_.id.empty()) out.ops.distances += find_neighbors(centers, pool);
     return out += over_pieces(x, centers, labels, options_.turns, false, pool,
-                              [&](const auto& piece, auto, int worker, Ops&) -> auto& {
+                              [&](const auto& piece, int worker, Ops&) -> auto& {
                                 return search_.listed(graph_.ids(piece.cluster), worker);
                               });
   }
 
-  bool has_turn(Row i, std::size_t turns) const { return turns == 1 || Random::mix(i) % turns == turn_; }
-
   Assigned over_all(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, std::size_t turns, bool afresh,
                     Pool& pool) {
-    chosen_.clear();
-    if (centers.k >= kMany && !weighed_ && labels[0] != kUnassigned) {
+    constexpr std::size_t kBlock = SketchSearch<T>::kBlock;
+    if (labels[0] == kUnassigned) {
+      return pool.tally<Assigned>(x.n, kBlock, [&](std::size_t a, std::size_t b, int worker) {
+        Row rows[kBlock];
+        std::iota(rows, rows + (b - a), static_cast<Row>(a));
+        return search_.look(x, centers, labels, {rows, b - a}, search_.all(), afresh, worker);
+      });
+    }
+    if (centers.k >= kMany && !weighed_) {
       return over_pieces(x, centers, labels, turns, afresh, pool,
-                         [&](const auto& piece, auto rows, int worker, Ops& ops) -> auto& {
-                           return search_.within_reach(centers, rows, piece.cluster, worker, ops);
+                         [&](const auto& piece, int worker, Ops& ops) -> auto& {
+                           return search_.within_reach(centers, groups_.rows(piece), piece.cluster, worker, ops);
                          });
     }
-    if (labels[0] == kUnassigned) {
-      for (std::size_t i = 0; i < x.n; ++i) chosen_.push_back(static_cast<Row>(i));
-    } else {  // rows of a cluster together: they measure the same centers
-      groups_.sort(labels, centers.k, x.n);
-      for (const Groups::Piece& piece : groups_.pieces()) {
-        for (const Row i : groups_.rows(piece)) {
-          if (has_turn(i, turns)) chosen_.push_back(i);
-        }
-      }
-    }
-    return pool.tally<Assigned>(chosen_.size(), SketchSearch<T>::kBlock, [&](std::size_t a, std::size_t b, int worker) {
-      return search_.look(x, centers, labels, {chosen_.data() + a, b - a}, search_.all(), afresh, worker);
+    // Rows of a cluster together: they measure the same centers.
+    groups_.sort({x.n, turns, turn_}, labels, centers.k, x.n);
+    return pool.tally<Assigned>(groups_.order().size(), kBlock, [&](std::size_t a, std::size_t b, int worker) {
+      return search_.look(x, centers, labels, groups_.order().subspan(a, b - a), search_.all(), afresh, worker);
     });
   }
 
-  // The rows of a cluster together, with the centers that choose(piece, rows, worker, ops) packs for them.
+  // The rows of a cluster together, with the centers that choose(piece, worker, ops) packs for them.
   template <class Choose>
   Assigned over_pieces(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, std::size_t turns,
                        bool afresh, Pool& pool, Choose&& choose) {
-    groups_.sort(labels, centers.k, kPiece);
+    groups_.sort({x.n, turns, turn_}, labels, centers.k, kPiece);
     return pool.tally<Assigned>(groups_.pieces().size(), 1, [&](std::size_t p, std::size_t, int worker) {
       const Groups::Piece& piece = groups_.pieces()[p];
-      Row rows[kPiece];
-      std::size_t m = 0;
-      for (const Row i : groups_.rows(piece)) {
-        if (has_turn(i, turns)) rows[m++] = i;
-      }
       Assigned out;
-      if (m == 0) return out;
-      const auto& packed = choose(piece, std::span<const Row>(rows, m), worker, out.ops);
-      return out += search_.look(x, centers, labels, {rows, m}, packed, afresh, worker);
+      const auto& packed = choose(piece, worker, out.ops);
+      return out += search_.look(x, centers, labels, groups_.rows(piece), packed, afresh, worker);
     });
   }
 
@@ -223,7 +214,6 @@ class AssignSketched {
   NeighborSearch<T> find_neighbors_;
   NeighborRefresh<T> refresh_;
   Groups groups_;
-  std::vector<Row> chosen_;
 };
 
 }  // namespace k2

@@ -91,7 +91,7 @@ class GroupedSearch {
       const T* rows[kBlock];
       const std::size_t size = std::min(kBlock, b - first);
       for (std::size_t r = 0; r < size; ++r) rows[r] = h[first + r];
-      kernel_.dots(rows, size, middles_.panels.panel(0), middles_.panels.panels(), h.d, s.dots.data(), padded);
+      middles_.panels.dots(rows, size, 0, middles_.panels.panels(), s.dots.data(), padded);
       for (std::size_t r = 0; r < size; ++r) choose(s.dots.data() + r * padded, probes, s);
     }
   }
@@ -140,7 +140,7 @@ class GroupedSearch {
     const T* sketches[kBlock];
     for (std::size_t r = 0; r < rows.size(); ++r) sketches[r] = h[rows[r]];
     grow(s.dots, kBlock * padded), grow(s.found, padded);
-    kernel_.dots(sketches, rows.size(), packed.panels.panel(0), packed.panels.panels(), h.d, s.dots.data(), padded);
+    packed.panels.dots(sketches, rows.size(), 0, packed.panels.panels(), s.dots.data(), padded);
     for (std::size_t r = 0; r < rows.size(); ++r) {
       const Row i = rows[r];
       const T* dots = s.dots.data() + r * padded;

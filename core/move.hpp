@@ -78,6 +78,7 @@ class Mean {
 
   // Bring sums up to the labels as they are. Returns the additions: one for each row added or taken away.
   std::uint64_t count_moves(Rows<const T> x, std::span<const Label> labels, Pool& pool) {
+    if (fixed_ && counted_[0] == kUnassigned) return count_all(x, labels, pool);
     find_changes(labels, pool);
     for (const Change& c : changes_) {
       touched_[static_cast<std::size_t>(c.to)] = 1;
@@ -108,6 +109,8 @@ class Mean {
   bool fixed() const { return fixed_; }
 
  private:
+  static constexpr std::size_t kAhead = 3;  // rows are scattered: ask for them early
+
   struct Change {
     Row row;
     Label from, to;
@@ -143,11 +146,29 @@ class Mean {
     for (const auto& f : found) changes_.insert(changes_.end(), f.begin(), f.end());
   }
 
+  // At first every row is new; a cluster's sum stays at hand if its rows come together.
+  std::uint64_t count_all(Rows<const T> x, std::span<const Label> labels, Pool& pool) {
+    counted_.assign(labels.begin(), labels.end());
+    Groups groups;
+    groups.sort(labels, members_.size(), labels.size());
+    pool.for_chunks(members_.size(), 1, [&](std::size_t j, std::size_t, int) {
+      const auto rows = groups.members(j);
+      members_[j] = static_cast<std::int64_t>(rows.size());
+      touched_[j] = !rows.empty();
+      std::int64_t* sum = sums_.data() + j * x.d;
+      for (std::size_t m = 0; m < rows.size(); ++m) {
+        if (m + kAhead < rows.size()) prefetch_row(x[rows[m + kAhead]], x.d);
+        kernel_.transfer(x[rows[m]], mean_.data(), scale_.data(), weight_of(rows[m]), sum, nullptr, x.d);
+        weight_[j] += fixed_weight(rows[m]);
+      }
+    });
+    return labels.size();
+  }
+
   std::uint64_t transfer(Rows<const T> x, Pool& pool) {
     // Each piece of work owns some columns of all sums: no two write the same.
     const std::size_t strip = std::max<std::size_t>(16, (x.d / static_cast<std::size_t>(pool.size()) + 15) / 16 * 16);
     constexpr std::size_t kBatch = 2048;  // changes between two looks at the cancel flag
-    constexpr std::size_t kAhead = 3;     // the rows are scattered: ask for them early
     for (std::size_t first = 0; first < changes_.size(); first += kBatch) {
       const std::size_t last = std::min(changes_.size(), first + kBatch);
       pool.for_chunks(x.d, strip, [&](std::size_t a, std::size_t b, int) {
@@ -157,16 +178,15 @@ class Mean {
           std::int64_t* to = sums_.data() + static_cast<std::size_t>(change.to) * x.d + a;
           std::int64_t* from =
               change.from == kUnassigned ? nullptr : sums_.data() + static_cast<std::size_t>(change.from) * x.d + a;
-          kernel_.transfer(x[change.row] + a, mean_.data() + a, scale_.data() + a,
-                           weights_ ? weights_[change.row] : 1.0, to, from, b - a);
+          kernel_.transfer(x[change.row] + a, mean_.data() + a, scale_.data() + a, weight_of(change.row), to, from,
+                           b - a);
         }
       });
     }
-    std::uint64_t additions = 0;
+    std::uint64_t additions = changes_.size();
     for (const Change& c : changes_) {
-      const auto w = static_cast<std::int64_t>(std::nearbyint((weights_ ? weights_[c.row] : 1.0) * weight_scale_));
+      const std::int64_t w = fixed_weight(c.row);
       weight_[static_cast<std::size_t>(c.to)] += w;
-      ++additions;
       if (c.from == kUnassigned) continue;
       weight_[static_cast<std::size_t>(c.from)] -= w;
       ++additions;
@@ -182,7 +202,7 @@ class Mean {
       std::fill_n(sum, x.d, 0.0);
       loose_weight_[j] = 0.0;
       for (const Row i : groups_.members(j)) {
-        const double w = weights_ ? weights_[i] : 1.0;
+        const double w = weight_of(i);
         kernel_.accumulate(x[i], mean_.data(), w, sum, x.d);
         loose_weight_[j] += w;
       }
@@ -190,6 +210,8 @@ class Mean {
     });
   }
 
+  double weight_of(Row i) const { return weights_ ? weights_[i] : 1.0; }
+  std::int64_t fixed_weight(Row i) const { return std::llrint(weight_of(i) * weight_scale_); }
   double weight(std::size_t j) const {
     return fixed_ ? static_cast<double>(weight_[j]) / weight_scale_ : loose_weight_[j];
   }

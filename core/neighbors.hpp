@@ -167,7 +167,7 @@ class NeighborSearch {
     const T *x[kBlock], *base = panels_.base(), *slack = panels_.slack();
     for (std::size_t l = a; l < b; ++l) x[l - a] = centers[l];
     grow(s.dots, kBlock * stride);
-    kernel_.dots(x, b - a, panels_.panel(from), count, centers.d, s.dots.data(), stride);
+    panels_.dots(x, b - a, from, count, s.dots.data(), stride);
     for (std::size_t l = a; l < b; ++l) {
       const T* dot = s.dots.data() + (l - a) * stride;
       s.highs.clear();
@@ -188,7 +188,7 @@ class NeighborSearch {
     grow(s.dots, kBlock * kCenters), grow(s.found, kCenters);
     for (std::size_t p = a / width; p < panels_.panels(); p += group) {
       const std::size_t count = std::min(group, panels_.panels() - p), first = p * width;
-      kernel_.dots(x, b - a, panels_.panel(p), count, centers.d, s.dots.data(), kCenters);
+      panels_.dots(x, b - a, p, count, s.dots.data(), kCenters);
       s.below.assign(count * width, std::numeric_limits<T>::infinity());
       for (std::size_t j = first; j < std::min(centers.k, first + count * width); ++j) {
         s.below[j - first] = -limit_[j].get();

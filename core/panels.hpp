@@ -54,7 +54,10 @@ class Panels {
   std::size_t count() const { return count_; }
   std::size_t panels() const { return panels_; }
   std::size_t width() const { return kernel_.panel; }
-  const T* panel(std::size_t p) const { return packed_.data() + p * kernel_.panel * centers_.d; }
+  // Products of m rows with the centers of `count` panels from the p-th on. out[i * stride + j].
+  void dots(const T* const* rows, std::size_t m, std::size_t p, std::size_t count, T* out, std::size_t stride) const {
+    kernel_.dots(rows, m, packed_.data() + p * width() * centers_.d, count, centers_.d, out, stride);
+  }
   const T* base() const { return base_.data(); }
   const T* slack() const { return slack_.data(); }
   const T* shift() const { return shift_; }
@@ -134,7 +137,7 @@ class PanelSearch {
     }
     for (std::size_t p = 0; p < panels.panels(); p += group) {
       const std::size_t count = std::min(group, panels.panels() - p), j = p * width;
-      kernel_.dots(x, m, panels.panel(p), count, d, products_.data(), kCenters);
+      panels.dots(x, m, p, count, products_.data(), kCenters);
       for (std::size_t i = 0; i < m; ++i) {
         kernel_.lowest(products_.data() + i * kCenters, panels.base() + j, panels.slack() + j, norm[i], count * width,
                        static_cast<std::int32_t>(j), &best[i]);
@@ -173,7 +176,7 @@ class PanelSearch {
     Nearest nearest;
     for (std::size_t p = 0; p < panels.panels(); p += group) {
       const std::size_t count = std::min(group, panels.panels() - p), first = p * width;
-      kernel_.dots(&x, 1, panels.panel(p), count, d, products_.data() + (kBlock - 1) * kCenters, kCenters);
+      panels.dots(&x, 1, p, count, products_.data() + (kBlock - 1) * kCenters, kCenters);
       const T* products = products_.data() + (kBlock - 1) * kCenters;
       for (std::size_t s = first; s < std::min(panels.count(), first + count * width); ++s) {
         if (panels.base()[s] - 2 * products[s - first] - norm * panels.slack()[s] > reach) continue;

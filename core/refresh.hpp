@@ -116,7 +116,7 @@ class NeighborRefresh {
     s.packed.pack(all_, s.candidates);
     const std::size_t stride = s.packed.panels() * s.packed.width();
     grow(s.dots, kBlock * stride), grow(s.zeros, stride), grow(s.found, stride);
-    kernel_.dots(x, block.size(), s.packed.panel(0), s.packed.panels(), all_.centers().d, s.dots.data(), stride);
+    s.packed.dots(x, block.size(), 0, s.packed.panels(), s.dots.data(), stride);
   }
 
   // The nearest candidates of center l: not farther than the farthest of those it had.

@@ -72,7 +72,7 @@ class SeveralSearch {
       s.dots.resize(kBlock * packed_.size());
       const T* rows[kBlock];
       for (std::size_t i = a; i < b; ++i) rows[i - a] = h[i];
-      kernel_.dots(rows, b - a, packed_.panels.panel(0), packed_.panels.panels(), h.d, s.dots.data(), packed_.size());
+      packed_.panels.dots(rows, b - a, 0, packed_.panels.panels(), s.dots.data(), packed_.size());
       for (std::size_t i = a; i < b; ++i) {
         const Gate<T> gate = packed_.gate(rows[i - a], h.d, sketch_ ? sketch_->margin()[i] : T(0));
         find(x[i], gate, s.dots.data() + (i - a) * packed_.size(), s, &out.ids[i * m_], &out.distances[i * m_]);

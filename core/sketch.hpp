@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <vector>
 
 #include "axes.hpp"
@@ -37,11 +38,11 @@ class Sketch {
     const std::vector<double> mean(mean_.begin(), mean_.end());
     for (std::size_t j = 0; j < kWidth; ++j) offset_[j] = kernel_.project(directions.data() + j * d_, mean.data(), d_);
     far_ = std::sqrt(static_cast<double>(kernel_.square(mean_.data(), d_))) * 1.001;
-    value_.resize(x.n * kWidth);
-    of(x, value_.data(), margin_.data(), pool);
+    value_.reset(new T[x.n * kWidth]);  // not cleared: whoever writes a page first has to fetch it
+    of(x, value_.get(), margin_.data(), pool);
     double head = 0.0, rest = 0.0;
     for (std::size_t i = 0; i < x.n; i += std::max<std::size_t>(1, x.n / 1024)) {
-      const T* s = value_.data() + i * kWidth;
+      const T* s = value_.get() + i * kWidth;
       for (std::size_t j = 0; j + 1 < kWidth; ++j) head += static_cast<double>(s[j]) * static_cast<double>(s[j]);
       rest += static_cast<double>(s[kWidth - 1]) * static_cast<double>(s[kWidth - 1]);
     }
@@ -50,7 +51,7 @@ class Sketch {
 
   // The part of the data's energy that lies along the directions.
   double caught() const { return caught_; }
-  Rows<const T> rows() const { return {value_.data(), margin_.size(), kWidth}; }
+  Rows<const T> rows() const { return {value_.get(), margin_.size(), kWidth}; }
   const std::vector<T>& margin() const { return margin_; }
 
   // Sketches of any points, and how far each may be from the true one.
@@ -88,7 +89,8 @@ class Sketch {
 
   const Kernels<T>& kernel_ = kernels<T>();
   std::size_t d_;
-  std::vector<T> mean_, margin_, value_, packed_;
+  std::vector<T> mean_, margin_, packed_;
+  std::unique_ptr<T[]> value_;
   std::vector<double> offset_;
   double far_ = 0.0, caught_ = 0.0;
 };

@@ -64,7 +64,7 @@ class SketchSearch {
     const Rows<const T> h = all_.panels.centers();
     const T* own = h[l];
     grow(s.dots, all_.size()), grow(s.reached, all_.size());
-    kernel_.dots(&own, 1, all_.panels.panel(0), all_.panels.panels(), h.d, s.dots.data(), all_.size());
+    all_.panels.dots(&own, 1, 0, all_.panels.panels(), s.dots.data(), all_.size());
     Gate<T> gate = all_.gate(own, h.d, all_.margin[l]);
     gate.reach = T(2 * far * (1 + 8 * kUnit<T>));
     ops.products += whole_rows(centers.k, centers.d);
@@ -77,6 +77,7 @@ class SketchSearch {
   Assigned look(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, std::span<const Row> rows,
                 const Packed<T>& packed, bool afresh, int worker) {
     Assigned out;
+    for (const Row i : rows) prefetch_row(&labels[i], 1), prefetch_row(&upper_[i], 1);
     each(x, rows, packed, worker, [&](Row i, const Gate<T>& gate, const T* dots, std::vector<std::int32_t>& found) {
       out += choose(x, centers, labels, i, packed, gate, afresh, dots, found);
     });
@@ -126,7 +127,7 @@ class SketchSearch {
       for (std::size_t r = 0; r < block.size(); ++r) prefetch_row(sketches[r] = h[block[r]], h.d);
       for (std::size_t first = 0; first < panels.panels(); first += kCenters / width) {
         const std::size_t count = std::min(kCenters / width, panels.panels() - first);
-        kernel_.dots(sketches, block.size(), panels.panel(first), count, h.d, s.dots.data() + first * width, padded);
+        panels.dots(sketches, block.size(), first, count, s.dots.data() + first * width, padded);
       }
       for (std::size_t r = 0; r < block.size(); ++r) {
         const Gate<T> gate = packed.gate(sketches[r], h.d, sketch_ ? sketch_->margin()[block[r]] : T(0));
@@ -166,7 +167,14 @@ class SketchSearch {
       measure(lowest.index);
     } else {
       if (weighing_.alone(i, l)) return out;
-      const double upper = static_cast<double>(upper_[i]) + clock_[l], keeps = weighing_.own(i, l);
+      const double keeps = weighing_.own(i, l);
+      double upper = static_cast<double>(upper_[i]) + clock_[l];
+      const std::size_t slot = &packed == &all_ ? l : 0;  // a center is the first of its neighbors
+      if (!sketch_ && packed.panels.id(slot) == own) {    // then the product alone tells nearly as much as the distance
+        const auto norm = static_cast<double>(gate.norm);
+        const double above = packed.panels.upper(k2::score(gate, dots, slot), slot, norm) + norm * norm;
+        upper = std::min(upper, std::sqrt(above));
+      }
       if (upper < std::numeric_limits<double>::infinity()) {  // then perhaps it need not be measured at all
         open_for(upper * upper * keeps);
         const std::size_t m = count();
