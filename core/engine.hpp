@@ -140,7 +140,7 @@ class Engine final : public AnyEngine<T> {
   Rows<const T> x_;
   const double* weights_;
   Centers<T> centers_;
-  std::vector<Label> labels_;
+  Large<Label> labels_;
   std::unique_ptr<Pool> pool_;
   Pick pick_;
   Assign assign_;

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "large.hpp"
 #include "random.hpp"
 #include "types.hpp"
 
@@ -56,7 +57,7 @@ class Groups {
   std::span<const Row> members(std::size_t j) const { return {order_.data() + begin_[j], begin_[j + 1] - begin_[j]}; }
 
  private:
-  std::vector<Row> order_;
+  Large<Row> order_;
   std::vector<std::size_t> begin_, fill_;
   std::vector<Piece> pieces_;
 };

@@ -1,6 +1,7 @@
 // What is known of a cluster, or of one half of it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -13,6 +14,22 @@ struct Half {
   std::vector<double> mean;
   double energy = 0.0, weight = 0.0;
 };
+
+// Means and energies of both halves from the sum of a about the mean of the whole, its weight and its spread, and the
+// weight of the rest: no pass over the rows (Lemma 1).
+inline void halve(const Half& whole, const std::vector<double>& sum, double weight, double rest, double spread, Half& a,
+                  Half& b) {
+  a.mean = b.mean = whole.mean;
+  double square = 0.0;
+  for (std::size_t i = 0; i < sum.size(); ++i) {
+    a.mean[i] += sum[i] / weight;
+    b.mean[i] -= sum[i] / rest;
+    square += sum[i] * sum[i];
+  }
+  a.weight = weight, b.weight = rest;
+  a.energy = std::max(0.0, spread - square / weight);
+  b.energy = std::max(0.0, whole.energy - spread - square / rest);
+}
 
 // Of `count` rows, of which row_at(i) is the i-th.
 template <class T, class RowAt>

@@ -12,6 +12,7 @@
 
 #include "distance.hpp"
 #include "groups.hpp"
+#include "large.hpp"
 #include "parallel.hpp"
 #include "refill.hpp"
 #include "survey.hpp"
@@ -244,13 +245,13 @@ class Mean {
   const double* weights_;
   std::vector<double> mean_;
   double total_;
-  std::vector<Label> counted_;           // the labels the sums stand for
+  Large<Label> counted_;                 // the labels the sums stand for
   std::vector<std::int64_t> members_;    // rows in each cluster
   std::vector<char> touched_;            // clusters whose sums changed since their center was placed
   std::vector<double> scale_, quantum_;  // powers of two, each the inverse of the other
   double weight_scale_ = 1.0;
   bool fixed_;
-  std::vector<std::int64_t> sums_, weight_;
+  Large<std::int64_t> sums_, weight_;
   std::vector<double> loose_sums_, loose_weight_;
   std::vector<Change> changes_;
   Groups groups_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "distance.hpp"
+#include "large.hpp"
 #include "panels.hpp"
 #include "parallel.hpp"
 #include "sketch.hpp"
@@ -65,7 +66,8 @@ struct Packed {
     margin.assign(panels.panels() * panels.width(), T(0));
   }
 
-  std::vector<T> sketches_, margins_;
+  Large<T> sketches_;
+  std::vector<T> margins_;
 };
 
 // The lower end of the squared distance that center j's product tells, less the square of the row.

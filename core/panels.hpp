@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "distance.hpp"
+#include "large.hpp"
 #include "parallel.hpp"
 #include "types.hpp"
 
@@ -100,7 +101,8 @@ class Panels {
   const T* shift_ = nullptr;
   std::size_t count_ = 0, panels_ = 0;
   double error_ = 0.0;
-  std::vector<T> packed_, base_, slack_;
+  Large<T> packed_;
+  std::vector<T> base_, slack_;
 };
 
 // What a search over panels found for a row: the nearest center and, squared, a distance it is not farther than and

@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <vector>
 
 #include "axes.hpp"
 #include "distance.hpp"
+#include "large.hpp"
 #include "parallel.hpp"
 #include "survey.hpp"
 #include "types.hpp"
@@ -38,11 +38,11 @@ class Sketch {
     const std::vector<double> mean(mean_.begin(), mean_.end());
     for (std::size_t j = 0; j < kWidth; ++j) offset_[j] = kernel_.project(directions.data() + j * d_, mean.data(), d_);
     far_ = std::sqrt(static_cast<double>(kernel_.square(mean_.data(), d_))) * 1.001;
-    value_.reset(new T[x.n * kWidth]);  // not cleared: whoever writes a page first has to fetch it
-    of(x, value_.get(), margin_.data(), pool);
+    value_.resize(x.n * kWidth);
+    of(x, value_.data(), margin_.data(), pool);
     double head = 0.0, rest = 0.0;
     for (std::size_t i = 0; i < x.n; i += std::max<std::size_t>(1, x.n / 1024)) {
-      const T* s = value_.get() + i * kWidth;
+      const T* s = value_.data() + i * kWidth;
       for (std::size_t j = 0; j + 1 < kWidth; ++j) head += static_cast<double>(s[j]) * static_cast<double>(s[j]);
       rest += static_cast<double>(s[kWidth - 1]) * static_cast<double>(s[kWidth - 1]);
     }
@@ -51,8 +51,8 @@ class Sketch {
 
   // The part of the data's energy that lies along the directions.
   double caught() const { return caught_; }
-  Rows<const T> rows() const { return {value_.get(), margin_.size(), kWidth}; }
-  const std::vector<T>& margin() const { return margin_; }
+  Rows<const T> rows() const { return {value_.data(), margin_.size(), kWidth}; }
+  const Large<T>& margin() const { return margin_; }
 
   // Sketches of any points, and how far each may be from the true one.
   void of(Rows<const T> points, T* sketches, T* margins, Pool& pool) const {
@@ -89,8 +89,8 @@ class Sketch {
 
   const Kernels<T>& kernel_ = kernels<T>();
   std::size_t d_;
-  std::vector<T> mean_, margin_, packed_;
-  std::unique_ptr<T[]> value_;
+  std::vector<T> mean_, packed_;
+  Large<T> value_, margin_;
   std::vector<double> offset_;
   double far_ = 0.0, caught_ = 0.0;
 };

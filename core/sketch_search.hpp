@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "contest.hpp"
+#include "large.hpp"
 #include "packed.hpp"
 #include "parallel.hpp"
 #include "sketch.hpp"
@@ -203,7 +204,7 @@ class SketchSearch {
   const Sketch<T>* sketch_;
   Weighing weighing_;
   std::vector<double> clock_;  // how far each center has come since the start
-  std::vector<float> upper_;   // how far its own center was from a row when measured last, less that center's clock
+  Large<float> upper_;         // how far its own center was from a row when measured last, less that center's clock
   Packed<T> all_;
   std::vector<Scratch> scratch_;
 };

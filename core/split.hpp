@@ -9,6 +9,7 @@
 #include <cmath>
 #include <vector>
 
+#include "binned_cut.hpp"
 #include "distance.hpp"
 #include "half.hpp"
 #include "parallel.hpp"
@@ -27,8 +28,10 @@ class ProjectiveSplit {
     Ops ops;
   };
 
-  // `sampled`: the first iteration, which only looks for a better line, is done on a few of the rows if there are many.
-  ProjectiveSplit(Rows<const T> x, const double* weights, bool sampled) : x_(x), weights_(weights), sampled_(sampled) {}
+  // `sampled`: if there are many rows, the first iteration, which only looks for a better line, is done on a few of
+  // them, and the cut is found to a few thousandths of the rows.
+  ProjectiveSplit(Rows<const T> x, const double* weights, bool sampled)
+      : x_(x), weights_(weights), sampled_(sampled), bins_(x, weights) {}
 
   // Cuts `rows` and puts the first half's rows in front, both halves in their old order.
   Result operator()(std::span<Row> rows, const Half& whole, int iterations, Random random, Pool& pool) {
@@ -38,12 +41,11 @@ class ProjectiveSplit {
       for (std::size_t i = 0; t > 0 && i < x_.d; ++i) direction_[i] = best.a.mean[i] - best.b.mean[i];
       const bool many = sampled_ && iterations > 1 && rows.size() >= 4 * kSample;
       if (t == 0 && many && look_at_sample(rows, best, pool)) continue;
-      sort_along_direction(rows, whole, pool);
-      charge(rows.size(), best.ops);
-      if (!find_cut(rows, whole, best, pool)) break;  // no two rows differ along this line
       last_side_.swap(side_);
-      side_.assign(rows.size(), 1);
-      for (std::size_t i = 0; i < best.left; ++i) side_[sorted_[i].second] = 0;
+      if (!(many && cut_by_bins(rows, whole, best, pool)) && !cut_sorted(rows, whole, best, pool)) {
+        last_side_.swap(side_);
+        break;
+      }
       if (t > 0 && side_ == last_side_) break;  // converged; after a sample, the sides differ in length
     }
     if (best.left > 0) part(rows, best.left);
@@ -82,9 +84,10 @@ class ProjectiveSplit {
     return apart;
   }
 
-  void charge(std::size_t m, Ops& ops) const {
+  // `among`: of how many places one is found for each row.
+  void charge(std::size_t m, std::size_t among, Ops& ops) const {
     ops.products += m, ops.additions += m, ops.distances += m;
-    ops.sorts += static_cast<double>(m) * std::log2(static_cast<double>(m)) / static_cast<double>(x_.d);
+    ops.sorts += static_cast<double>(m) * std::log2(static_cast<double>(among)) / static_cast<double>(x_.d);
   }
 
   // One iteration on every m-th row: for the means on both sides, not for the cut.
@@ -96,11 +99,38 @@ class ProjectiveSplit {
     }
     const Half part = look_at(sample, 0, kSample);
     sort_along_direction(sample, part, pool);
-    charge(kSample, best.ops);
+    charge(kSample, kSample, best.ops);
     side_.clear();
     const bool found = find_cut(sample, part, best, pool);
     best.left = 0;
     return found;
+  }
+
+  // False: no two rows differ along this line.
+  bool cut_sorted(std::span<const Row> rows, const Half& whole, Result& best, Pool& pool) {
+    sort_along_direction(rows, whole, pool);
+    charge(rows.size(), rows.size(), best.ops);
+    side_.assign(rows.size(), 1);
+    if (!find_cut(rows, whole, best, pool)) return false;
+    for (std::size_t i = 0; i < best.left; ++i) side_[sorted_[i].second] = 0;
+    return true;
+  }
+
+  // False: they are not told apart well enough by bins.
+  bool cut_by_bins(std::span<const Row> rows, const Half& whole, Result& best, Pool& pool) {
+    const double origin = along(whole.mean);
+    auto place = [&](Row i) { return kernel_.project(x_[i], direction_.data(), x_.d) - origin; };
+    std::vector<double> sample(kSample);
+    for (std::size_t i = 0; i < kSample; ++i) sample[i] = place(rows[i * rows.size() / kSample]);
+    std::sort(sample.begin(), sample.end());
+    side_.resize(rows.size());
+    const auto cut = bins_(rows, whole, sample, place, side_, pool);
+    charge(rows.size(), BinnedCut<T>::kBins, best.ops);
+    if (cut.rows == 0 || cut.weight < kLight * cut.rest || cut.rest < kLight * cut.weight) return false;
+    for (unsigned char& side : side_) side = side > cut.last;
+    halve(whole, cut.sum, cut.weight, cut.rest, cut.spread, best.a, best.b);
+    best.left = cut.rows;
+    return true;
   }
 
   // Lines 4-6. Projections are about the mean, so that their small differences keep their digits.
@@ -109,8 +139,7 @@ class ProjectiveSplit {
     const std::size_t chunk = std::clamp<std::size_t>(share, 4096, 65536);  // the order does not depend on it
     sorted_.resize(rows.size());
     sort_.resize(static_cast<std::size_t>(pool.size()));
-    double origin = 0.0;
-    for (std::size_t i = 0; i < x_.d; ++i) origin += whole.mean[i] * direction_[i];
+    const double origin = along(whole.mean);
     const std::size_t ahead = rows_ahead<T>(x_.d);
     pool.for_chunks(rows.size(), chunk, [&](std::size_t a, std::size_t b, int worker) {
       for (std::size_t i = a; i < b; ++i) {
@@ -124,6 +153,11 @@ class ProjectiveSplit {
         if (a + run < b) std::inplace_merge(begin_at(a), begin_at(a + run), begin_at(b));
       });
     }
+  }
+  double along(const std::vector<double>& mean) const {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < x_.d; ++i) sum += mean[i] * direction_[i];
+    return sum;
   }
   auto begin_at(std::size_t i) { return sorted_.begin() + static_cast<std::ptrdiff_t>(i); }
 
@@ -171,7 +205,7 @@ class ProjectiveSplit {
     for (std::size_t i = 0; i < cut - cut_panel; ++i) {
       kernel_.accumulate(x_[order_[i]], whole.mean.data(), weights_ ? listed_weights_[i] : 1.0, kept_.data(), d);
     }
-    halve(whole, kept_, cut_weight, cut_rest, cut_spread, best);
+    halve(whole, kept_, cut_weight, cut_rest, cut_spread, best.a, best.b);
     // Beside a very heavy half, little is left of the light one's digits: look at it again.
     if (cut_weight < kLight * cut_rest) best.a = look_at(rows, 0, cut);
     if (cut_rest < kLight * cut_weight) best.b = look_at(rows, cut, m);
@@ -194,21 +228,6 @@ class ProjectiveSplit {
   }
   const double* listed_weights() const { return weights_ ? listed_weights_.data() : nullptr; }
 
-  // Means and energies of both halves from the sum at the cut: no pass over the rows (Lemma 1).
-  void halve(const Half& whole, const std::vector<double>& sum, double weight, double rest, double spread,
-             Result& out) const {
-    out.a.mean = out.b.mean = whole.mean;
-    double square = 0.0;
-    for (std::size_t i = 0; i < x_.d; ++i) {
-      out.a.mean[i] += sum[i] / weight;
-      out.b.mean[i] -= sum[i] / rest;
-      square += sum[i] * sum[i];
-    }
-    out.a.weight = weight, out.b.weight = rest;
-    out.a.energy = std::max(0.0, spread - square / weight);
-    out.b.energy = std::max(0.0, whole.energy - spread - square / rest);
-  }
-
   // Weight, mean and energy of the sorted rows [begin, end), from the rows themselves.
   Half look_at(std::span<const Row> rows, std::size_t begin, std::size_t end) const {
     return half_of(x_, weights_, end - begin, [&](std::size_t i) { return rows[sorted_[begin + i].second]; });
@@ -225,6 +244,7 @@ class ProjectiveSplit {
   Rows<const T> x_;
   const double* weights_;
   bool sampled_;
+  BinnedCut<T> bins_;
   std::vector<double> direction_;
   std::vector<std::pair<double, Row>> sorted_;
   std::vector<ValueSort> sort_;                  // one for each worker, for its scratch

@@ -18,13 +18,13 @@ std::size_t distinct_rows(const Matrix<T>& x) {
 }
 
 template <class T>
-void check_division(const Matrix<T>& x, std::size_t k, const double* weights) {
+void check_division(const Matrix<T>& x, std::size_t k, const double* weights, bool fast = false) {
   k2::Division<T> first;
   const std::size_t distinct = distinct_rows(x);
   for (const int threads : {1, 3}) {
     k2::Pool pool(threads);
     const auto survey = k2::survey_rows(x.rows(), weights, pool);
-    const auto g = k2::GreedyDivision<T>(x.rows(), weights, 11, 2)(k, survey, pool);
+    const auto g = k2::GreedyDivision<T>(x.rows(), weights, 11, 2)(k, survey, pool, fast);
     CHECK(g.found == std::min(k, distinct));
     CHECK(g.centers.size() == k * x.d && g.labels.size() == x.n);
     std::vector<double> weight(k, 0.0), sum(k * x.d, 0.0);
@@ -85,6 +85,47 @@ TEST(a_large_division_is_the_same_for_all_threads) {
   // 2^21 values and more rows than a sorted chunk or a panel of the scan: all threads work on one split
   const auto x = data::blobs<float>(33000, 64, 5, 1);
   check_division(x, 4, nullptr);
+}
+
+template <class T>
+void check_fast_divisions() {
+  const auto x = data::blobs<T>(40000, 5, 30, 3);
+  std::vector<double> weights(x.n);
+  for (std::size_t i = 0; i < x.n; ++i) weights[i] = 0.5 + static_cast<double>(i % 4);
+  check_division(x, 60, nullptr, true);
+  check_division(x, 60, weights.data(), true);
+  weights[7] = 1e12;  // a half of next to no weight
+  check_division(x, 60, weights.data(), true);
+  check_division(data::grid<T>(20000, 2, 3, 2), 20, nullptr, true);  // nine distinct rows
+  Matrix<T> needles(9000, 2);                                        // bins do not tell these from the others
+  needles[77][1] = needles[8000][0] = T(1);
+  check_division(needles, 5, nullptr, true);
+}
+TEST(fast_divisions_are_whole_and_the_same_for_all_threads) {
+  check_fast_divisions<float>();
+  check_fast_divisions<double>();
+}
+
+// On one column there is only one line: what bins find is nearly what the scan of all rows finds.
+TEST(a_cut_between_bins_is_nearly_the_best) {
+  for (const std::size_t n : {4096u, 50000u}) {
+    const auto x = data::blobs<float>(n, 1, 3, n);
+    double energy[2];
+    for (const bool fast : {false, true}) {
+      k2::Pool pool(2);
+      const auto whole = k2::half_of(x.rows(), nullptr, n, [](std::size_t i) { return i; });
+      std::vector<k2::Row> rows(n);
+      std::iota(rows.begin(), rows.end(), k2::Row(0));
+      const auto cut = k2::ProjectiveSplit<float>(x.rows(), nullptr, fast)(rows, whole, 2, k2::Random(1), pool);
+      const auto a = k2::half_of(x.rows(), nullptr, cut.left, [&](std::size_t i) { return rows[i]; });
+      const auto b = k2::half_of(x.rows(), nullptr, n - cut.left, [&](std::size_t i) { return rows[cut.left + i]; });
+      CHECK(std::abs(cut.a.energy - a.energy) <= 1e-9 * whole.energy && cut.a.weight == a.weight);
+      CHECK(std::abs(cut.b.energy - b.energy) <= 1e-9 * whole.energy && cut.b.weight == b.weight);
+      CHECK(std::abs(cut.a.mean[0] - a.mean[0]) <= 1e-9 && std::abs(cut.b.mean[0] - b.mean[0]) <= 1e-9);
+      energy[fast] = a.energy + b.energy;
+    }
+    CHECK(energy[0] <= energy[1] && energy[1] <= 1.0005 * energy[0]);
+  }
 }
 
 TEST(a_division_is_cancelled_by_the_poll) {
