@@ -17,10 +17,11 @@ namespace k2 {
 template <class T>
 class PrincipalAxes {
  public:
-  PrincipalAxes(Rows<const T> x, const std::vector<double>& mean, std::size_t count, std::uint64_t seed, Pool& pool)
+  PrincipalAxes(Rows<const T> x, const std::vector<double>& mean, std::size_t count, std::uint64_t seed,
+                std::size_t used_for, Pool& pool)
       : x_(x), mean_(mean), count_(count) {
     constexpr std::size_t kValues = std::size_t{1} << 20;
-    const std::size_t most = std::clamp<std::size_t>(x.n / 32, 96, 512);  // in proportion to what they are used for
+    const std::size_t most = std::clamp<std::size_t>(used_for / 32, 96, 512);  // in proportion to the rows
     const std::size_t m = std::min(x.n, std::clamp<std::size_t>(kValues / x.d, 96, most));
     Random random(seed, 2);
     for (std::size_t i = 0; i < m; ++i) {  // one row out of each m-th part

@@ -14,14 +14,22 @@ void define_questions(nb::module_& m) {
             const auto r = nb::cast<const Sketch<T>&>(self).rows();
             return nb::ndarray<nb::numpy, const T, nb::ndim<2>>(r.data, {r.n, r.d}, self);
           },
-          "The sketches, one a row; not a copy.");
+          "The sketches, one a row; not a copy.")
+      .def(
+          "of",
+          [](const Sketch<T>& like, Matrix<T> x, int threads) {
+            require(x.shape(1) == like.d(), "x and the rows of the sketches differ in columns");
+            Pool pool(threads, interrupted);
+            return released([&] { return std::make_unique<Sketch<T>>(like, rows(x), pool); });
+          },
+          "x"_a.noconvert(), "threads"_a, "Sketches of other rows along the same directions.");
   m.def(
       "sketch",
-      [](Matrix<T> x, const Survey& s, std::uint64_t seed, int threads) {
+      [](Matrix<T> x, const Survey& s, std::uint64_t seed, int threads, std::size_t used_for) {
         Pool pool(threads, interrupted);
-        return released([&] { return std::make_unique<Sketch<T>>(rows(x), s, seed, pool); });
+        return released([&] { return std::make_unique<Sketch<T>>(rows(x), s, seed, pool, used_for); });
       },
-      "x"_a.noconvert(), "survey"_a, "seed"_a, "threads"_a);
+      "x"_a.noconvert(), "survey"_a, "seed"_a, "threads"_a, "used_for"_a = 0);
   m.def(
       "means",
       [](Matrix<T> x, Weights w, Vector<Label> labels, std::size_t k, int threads) {

@@ -22,10 +22,11 @@ class Sketch {
  public:
   static constexpr std::size_t kWidth = 32;  // numbers in a sketch, the last of them the length of the rest
 
-  Sketch(Rows<const T> x, const Survey& survey, std::uint64_t seed, Pool& pool)
+  // `used_for`: how many rows will be sketched along these directions, if it is more than those of x.
+  Sketch(Rows<const T> x, const Survey& survey, std::uint64_t seed, Pool& pool, std::size_t used_for = 0)
       : d_(x.d), mean_(survey.mean.begin(), survey.mean.end()), margin_(x.n) {
     const std::size_t panel = kernel_.panel, padded = (kWidth + panel - 1) / panel * panel;
-    const PrincipalAxes<T> axes(x, survey.mean, kWidth - 1, seed, pool);
+    const PrincipalAxes<T> axes(x, survey.mean, kWidth - 1, seed, std::max(x.n, used_for), pool);
     std::vector<T> directions(axes.directions().begin(), axes.directions().end());
     directions.resize(padded * d_, T(0));
     packed_.resize(padded * d_);
@@ -49,8 +50,23 @@ class Sketch {
     caught_ = head + rest > 0 ? head / (head + rest) : 1.0;
   }
 
+  // Sketches of other rows along the directions of `like`, as fast as can be: not the same bits on every CPU.
+  Sketch(const Sketch& like, Rows<const T> x, Pool& pool)
+      : d_(like.d_),
+        fused_(true),
+        mean_(like.mean_),
+        packed_(like.packed_),
+        value_(x.n * kWidth),
+        margin_(x.n),
+        offset_(like.offset_),
+        far_(like.far_),
+        caught_(like.caught_) {
+    of(x, value_.data(), margin_.data(), pool);
+  }
+
   // The part of the data's energy that lies along the directions.
   double caught() const { return caught_; }
+  std::size_t d() const { return d_; }
   Rows<const T> rows() const { return {value_.data(), margin_.size(), kWidth}; }
   const Large<T>& margin() const { return margin_; }
 
@@ -68,7 +84,7 @@ class Sketch {
     T products[kBlock * 64];
     const T* rows[kBlock];
     for (std::size_t i = a; i < b; ++i) rows[i - a] = points[i];
-    kernel_.heads(rows, b - a, packed_.data(), padded / kernel_.panel, d_, products, padded);
+    (fused_ ? kernel_.dots : kernel_.heads)(rows, b - a, packed_.data(), padded / kernel_.panel, d_, products, padded);
     const double unit = kUnit<T>, loss = std::sqrt(static_cast<double>(w)) * (product_error<T>(d_) + 8 * unit);
     for (std::size_t i = a; i < b; ++i) {
       const double square = static_cast<double>(kernel_.near(points[i], mean_.data(), d_)), norm = std::sqrt(square);
@@ -89,6 +105,7 @@ class Sketch {
 
   const Kernels<T>& kernel_ = kernels<T>();
   std::size_t d_;
+  bool fused_ = false;
   std::vector<T> mean_, packed_;
   Large<T> value_, margin_;
   std::vector<double> offset_;

@@ -85,8 +85,10 @@ def test_looking_at_all_groups_of_centers_is_brute_force(data, m, dtype):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("m", [1, 10])
-@pytest.mark.parametrize(("data", "unit"), [("noise", 1.0), ("sketches", 1.0), ("noise", 2.0**-70)])
+@pytest.mark.parametrize(
+    ("data", "unit", "m"),
+    [("noise", 1.0, 1), ("noise", 1.0, 10), ("sketches", 1.0, 10), ("noise", 2.0**-70, 1), ("noise", 2.0**-70, 10)],
+)
 def test_approximate_nearest_centers_are_as_many_as_stated(data, unit, m, dtype):
     rng = np.random.default_rng(1)
     x = flat_blobs(9000, 90, 700, dtype) if data == "sketches" else rng.standard_normal((9000, 9)).astype(dtype)
@@ -110,16 +112,20 @@ def test_approximate_nearest_centers_are_as_many_as_stated(data, unit, m, dtype)
         model.set_params(n_threads=None)
 
 
-@pytest.mark.parametrize("case", ["few rows", "few centers", "nearly all centers", "far from the origin"])
+@pytest.mark.parametrize("case", ["few rows", "few centers", "nearly all centers", "far from the origin", "sketches"])
 def test_what_would_not_be_faster_is_exact(case):
     x = np.random.default_rng(2).standard_normal((4000, 5)) + (1e6 if case == "far from the origin" else 0)
+    if case == "sketches":
+        x = flat_blobs(9000, 90, 700, np.float32)
     k = 200 if case == "few centers" else 1100
     model = K2Means(k, max_iter=1, init="random", polish=None, random_state=0).fit(x)
     x = x[:500] if case == "few rows" else x
-    m = 400 if case == "nearly all centers" else 2
+    m = {"nearly all centers": 400, "sketches": 1}.get(case, 2)
     answer = model.nearest_centers(x, m, recall=0.5)
     assert answer.recall == 1.0
-    assert_array_equal(answer.indices, model.nearest_centers(x, m).indices)
+    exact = model.nearest_centers(x, m)
+    assert_array_equal(answer.indices, exact.indices)
+    assert_allclose(answer.distances, exact.distances, rtol=1e-12)
 
 
 def test_groups_of_equal_centers():

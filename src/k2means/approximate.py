@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .cluster import cluster
 from .initialize import GDI
 from .loop import Stop
-from .measure import Groups, far_middle, several
+from .measure import Groups, far_middle, nearest, several, sketch_of_some, squares
 from .methods import Sketched
 
 MANY = 1024  # centers, from which on groups of them pay
@@ -53,6 +53,11 @@ def several_approximately(
     pays = len(centers) >= MANY and len(x) >= 8 * audited and 4 * count <= len(centers)
     if recall == 1 or not pays or far_middle(centers) is not None:
         return NearestCenters(*several(x, centers, count, n_threads, unit), 1.0)
+    alike = unit == 1 and x.dtype == centers.dtype
+    if count == 1 and alike and sketch_of_some(x, len(centers), n_threads) is not None:  # as fast, and exact
+        labels = nearest(x, centers, n_threads)
+        apart = np.sqrt(squares(x, centers, labels, n_threads))
+        return NearestCenters(labels[:, None], apart[:, None], 1.0)
     chosen = rng.permutation(len(x))[: 2 * audited]
     true, _ = several(x[chosen], centers, count, n_threads, unit)
     groups = _groups(x[chosen[:audited]], centers, true[:audited], recall, n_threads, unit)

@@ -109,14 +109,17 @@ def means(
 
 def sketch_of(x: NDArray[Any], k: int, n_threads: int) -> _core.Sketch | None:
     """Sketches of rows that are to be compared with k centers, if that is shorter."""
+    sketch = sketch_of_some(x, k, n_threads)
+    return None if sketch is None else sketch.of(x, n_threads)
+
+
+def sketch_of_some(x: NDArray[Any], k: int, n_threads: int) -> _core.Sketch | None:
+    """Of a few of the rows, which tell the directions for all, and whether that is worth while."""
     if x.shape[1] <= LONG or k < 128 or len(x) < 1000:
         return None
-    some = np.ascontiguousarray(x[:: max(1, len(x) // 4096)])
-    for rows in (some, x) if len(x) > 4 * len(some) else (x,):  # a few tell whether it is worth while
-        sketch = _core.sketch(rows, _core.survey(rows, None, n_threads), 0, n_threads)
-        if not tells_enough(sketch, x.shape[1]):
-            return None
-    return sketch
+    some = np.ascontiguousarray(x[:: max(1, len(x) // 2048)])
+    sketch = _core.sketch(some, _core.survey(some, None, n_threads), 0, n_threads, len(x))
+    return sketch if tells_enough(sketch, x.shape[1]) else None
 
 
 def tells_enough(sketch: _core.Sketch, d: int) -> bool:
