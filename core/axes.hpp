@@ -21,7 +21,7 @@ class PrincipalAxes {
                 std::size_t used_for, Pool& pool)
       : x_(x), mean_(mean), count_(count) {
     constexpr std::size_t kValues = std::size_t{1} << 20;
-    const std::size_t most = std::clamp<std::size_t>(used_for / 32, 96, 512);  // in proportion to the rows
+    const std::size_t most = std::clamp<std::size_t>(used_for / 48, 96, 512);  // in proportion to the rows
     const std::size_t m = std::min(x.n, std::clamp<std::size_t>(kValues / x.d, 96, most));
     Random random(seed, 2);
     for (std::size_t i = 0; i < m; ++i) {  // one row out of each m-th part
@@ -63,9 +63,10 @@ class PrincipalAxes {
         for (std::size_t i = 0; i < m; ++i) {
           next[j * m + i] = kernels<double>().project(gram_.data() + i * m, axes_.data() + j * m, m);
         }
+        normalize(next.data() + j * m, m);
       });
       axes_.swap(next);
-      orthonormalize(axes_, wanted, m);
+      if (t % 2 == 1) orthonormalize(axes_, wanted, m);  // after two steps they are still far from being all the same
     }
   }
 
@@ -79,6 +80,12 @@ class PrincipalAxes {
       }
     });
     orthonormalize(directions_, count_, d);
+  }
+
+  static void normalize(double* v, std::size_t d) {
+    double largest = 0.0;  // its square may be too much for a double
+    for (std::size_t c = 0; c < d; ++c) largest = std::max(largest, std::abs(v[c]));
+    if (largest > 0) std::for_each(v, v + d, [&](double& value) { value /= largest; });
   }
 
   // Gram-Schmidt, twice over; what is left of a dependent row is nothing.

@@ -81,14 +81,9 @@ class Mean {
   std::uint64_t count_moves(Rows<const T> x, std::span<const Label> labels, Pool& pool) {
     if (fixed_ && counted_[0] == kUnassigned) return count_all(x, labels, pool);
     find_changes(labels, pool);
-    for (const Change& c : changes_) {
-      touched_[static_cast<std::size_t>(c.to)] = 1;
-      ++members_[static_cast<std::size_t>(c.to)];
-      if (c.from == kUnassigned) continue;
-      touched_[static_cast<std::size_t>(c.from)] = 1;
-      --members_[static_cast<std::size_t>(c.from)];
-    }
-    return fixed_ ? transfer(x, pool) : sum_anew(x, labels, pool);
+    std::uint64_t additions = 0;
+    for (const Change& c : changes_) additions += book(c.row, c.to, 1) + book(c.row, c.from, -1);
+    return fixed_ ? (transfer(x, pool), additions) : sum_anew(x, labels, pool);
   }
 
   // Sum of the squared distances of the rows to the centers of their labels, from the sums alone: O(k d).
@@ -147,6 +142,16 @@ class Mean {
     for (const auto& f : found) changes_.insert(changes_.end(), f.begin(), f.end());
   }
 
+  // A row joins a cluster (sign 1) or leaves it (-1). Whether there is such a cluster.
+  bool book(Row i, Label label, int sign) {
+    if (label == kUnassigned) return false;
+    const auto j = static_cast<std::size_t>(label);
+    touched_[j] = 1;
+    members_[j] += sign;
+    if (fixed_) weight_[j] += sign * fixed_weight(i);
+    return true;
+  }
+
   // At first every row is new; a cluster's sum stays at hand if its rows come together.
   std::uint64_t count_all(Rows<const T> x, std::span<const Label> labels, Pool& pool) {
     counted_.assign(labels.begin(), labels.end());
@@ -156,7 +161,7 @@ class Mean {
       const auto rows = groups.members(j);
       members_[j] = static_cast<std::int64_t>(rows.size());
       touched_[j] = !rows.empty();
-      std::int64_t* sum = sums_.data() + j * x.d;
+      std::int64_t* sum = sum_of(static_cast<Label>(j), x.d);
       for (std::size_t m = 0; m < rows.size(); ++m) {
         if (m + kAhead < rows.size()) prefetch_row(x[rows[m + kAhead]], x.d);
         kernel_.transfer(x[rows[m]], mean_.data(), scale_.data(), weight_of(rows[m]), sum, nullptr, x.d);
@@ -166,33 +171,26 @@ class Mean {
     return labels.size();
   }
 
-  std::uint64_t transfer(Rows<const T> x, Pool& pool) {
-    // Each piece of work owns some columns of all sums: no two write the same.
-    const std::size_t strip = std::max<std::size_t>(16, (x.d / static_cast<std::size_t>(pool.size()) + 15) / 16 * 16);
-    constexpr std::size_t kBatch = 2048;  // changes between two looks at the cancel flag
-    for (std::size_t first = 0; first < changes_.size(); first += kBatch) {
-      const std::size_t last = std::min(changes_.size(), first + kBatch);
-      pool.for_chunks(x.d, strip, [&](std::size_t a, std::size_t b, int) {
+  void transfer(Rows<const T> x, Pool& pool) {
+    // Each piece of work owns the sums of some clusters, and the next turn the same: they stay in one core's cache. So
+    // a row may be read by two, but clusters near each other have names near each other, and most have one owner.
+    const std::size_t k = members_.size(), share = k / (2 * static_cast<std::size_t>(pool.size())) + 1;
+    const std::size_t batch = std::max<std::size_t>(256, (std::size_t{1} << 22) / x.d);  // between two looks at Ctrl-C
+    for (std::size_t first = 0; first < changes_.size(); first += batch) {
+      pool.for_chunks(k, share, [&](std::size_t a, std::size_t b, int) {
+        const std::size_t last = std::min(changes_.size(), first + batch);
+        auto owned = [&](Label j) { return j >= Label(a) && j < Label(b) ? sum_of(j, x.d) : nullptr; };
         for (std::size_t c = first; c < last; ++c) {
-          const Change& change = changes_[c];
-          if (c + kAhead < last) prefetch_row(x[changes_[c + kAhead].row] + a, b - a);
-          std::int64_t* to = sums_.data() + static_cast<std::size_t>(change.to) * x.d + a;
-          std::int64_t* from =
-              change.from == kUnassigned ? nullptr : sums_.data() + static_cast<std::size_t>(change.from) * x.d + a;
-          kernel_.transfer(x[change.row] + a, mean_.data() + a, scale_.data() + a, weight_of(change.row), to, from,
-                           b - a);
+          const Change &change = changes_[c], &soon = changes_[std::min(last - 1, c + kAhead)];
+          if (owned(soon.to) || owned(soon.from)) prefetch_row(x[soon.row], x.d);
+          std::int64_t *to = owned(change.to), *from = owned(change.from);
+          if (!to && !from) continue;
+          const double w = to ? weight_of(change.row) : -weight_of(change.row);
+          if (!to) std::swap(to, from);
+          kernel_.transfer(x[change.row], mean_.data(), scale_.data(), w, to, from, x.d);
         }
       });
     }
-    std::uint64_t additions = changes_.size();
-    for (const Change& c : changes_) {
-      const std::int64_t w = fixed_weight(c.row);
-      weight_[static_cast<std::size_t>(c.to)] += w;
-      if (c.from == kUnassigned) continue;
-      weight_[static_cast<std::size_t>(c.from)] -= w;
-      ++additions;
-    }
-    return additions;
   }
 
   std::uint64_t sum_anew(Rows<const T> x, std::span<const Label> labels, Pool& pool) {
@@ -211,6 +209,7 @@ class Mean {
     });
   }
 
+  std::int64_t* sum_of(Label j, std::size_t d) { return sums_.data() + static_cast<std::size_t>(j) * d; }
   double weight_of(Row i) const { return weights_ ? weights_[i] : 1.0; }
   std::int64_t fixed_weight(Row i) const { return std::llrint(weight_of(i) * weight_scale_); }
   double weight(std::size_t j) const {

@@ -1,23 +1,21 @@
-// The pool: for_chunks and tally. The only file with threads.
+// The pool: for_chunks and tally. With crew.hpp the only file with threads.
 //
 // Chunks have a size that does not depend on the number of threads, and tally() adds the chunks' results in chunk
 // order, so whatever is computed here has the same bits for any number of threads. The calling thread works too; now
 // and then it asks `poll` whether to give up (Ctrl-C), and for_chunks() then throws Cancelled.
 #pragma once
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <vector>
+
+#include "crew.hpp"
 
 namespace k2 {
 
@@ -53,7 +51,9 @@ class Pool {
   using Poll = std::function<bool()>;  // true: stop now
 
   explicit Pool(int threads, Poll poll = {}) : size_(std::max(1, threads)), poll_(std::move(poll)) {}
-  ~Pool() { dismiss(); }
+  ~Pool() {
+    if (crew_ && !crew_->at_home()) (void)crew_.release();
+  }
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
@@ -83,12 +83,25 @@ class Pool {
  private:
   using Clock = std::chrono::steady_clock;
   static constexpr auto kPollEvery = std::chrono::milliseconds(50);
-  static constexpr auto kAwake = std::chrono::microseconds(50);
 
+  // Each worker begins with a share of its own, the same in every job over the same things, so that these stay in its
+  // core's caches; then it helps the next.
   struct Job {
+    struct alignas(64) Share {
+      std::atomic<std::size_t> next{0};
+      std::size_t end = 0;
+    };
+
+    Job(std::size_t chunks, std::size_t workers, std::function<void(std::size_t, int)> f)
+        : chunk(std::move(f)), shares(workers) {
+      for (std::size_t w = 0; w < workers; ++w) {
+        shares[w].next = chunks / workers * w + std::min(w, chunks % workers);
+        shares[w].end = shares[w].next + chunks / workers + (w < chunks % workers ? 1 : 0);
+      }
+    }
+
     std::function<void(std::size_t, int)> chunk;
-    std::size_t chunks = 0;
-    std::atomic<std::size_t> next{0};
+    std::vector<Share> shares;
     std::atomic<bool> stop{false};
     std::mutex guard;
     std::exception_ptr error;
@@ -100,51 +113,25 @@ class Pool {
     }
   };
 
-  // The hired threads and what they wait on. A fork copies the memory but not the threads, so a crew serves one
-  // process only; the copy in a child is left alone, for its locks may be held by threads that are not there.
-  struct Crew {
-    const pid_t home = getpid();
-    std::mutex mutex;
-    std::condition_variable wake, done;
-    Job* job = nullptr;
-    std::atomic<std::uint64_t> generation{0};  // changed, as busy, under the lock; but read without it by who is awake
-    std::atomic<int> busy{0};
-    bool quit = false;
-    std::vector<std::thread> threads;
-  };
-
   void run(std::size_t chunks, std::function<void(std::size_t, int)> chunk) {
-    Job job;
-    job.chunk = std::move(chunk);
-    job.chunks = chunks;
-    if (size_ == 1 || chunks <= 1) {
+    const bool alone = size_ == 1 || chunks <= 1;
+    Job job(chunks, alone ? 1 : static_cast<std::size_t>(size_), std::move(chunk));
+    if (alone) {
       work(job, 0);
     } else {
-      Crew& crew = hire();
-      {
-        std::lock_guard lock(crew.mutex);
-        crew.job = &job;
-        ++crew.generation;
-        crew.busy = size_ - 1;
-        crew.wake.notify_all();
-      }
-      work(job, 0);
-      stay_awake([&] { return crew.busy == 0; });
-      std::unique_lock lock(crew.mutex);
-      while (!crew.done.wait_for(lock, kPollEvery, [&] { return crew.busy == 0; })) {
-        lock.unlock();
-        ask(job);
-        lock.lock();
-      }
+      hire()([&](int worker) { work(job, worker); }, kPollEvery, [&] { ask(job); });
     }
     if (job.error) std::rethrow_exception(job.error);
   }
 
   void work(Job& job, int worker) {
     try {
-      for (std::size_t c; !job.stop && (c = job.next++) < job.chunks;) {
-        job.chunk(c, worker);
-        if (worker == 0) ask(job);
+      for (std::size_t s = 0; s < job.shares.size(); ++s) {
+        Job::Share& share = job.shares[(static_cast<std::size_t>(worker) + s) % job.shares.size()];
+        for (std::size_t c; !job.stop && (c = share.next++) < share.end;) {
+          job.chunk(c, worker);
+          if (worker == 0) ask(job);
+        }
       }
     } catch (...) {
       job.fail(std::current_exception());
@@ -159,49 +146,9 @@ class Pool {
   }
 
   Crew& hire() {
-    if (crew_ && crew_->home != getpid()) (void)crew_.release();
-    if (!crew_) {
-      crew_ = std::make_unique<Crew>();
-      for (int i = 1; i < size_; ++i) crew_->threads.emplace_back([this, i, crew = crew_.get()] { serve(*crew, i); });
-    }
+    if (crew_ && !crew_->at_home()) (void)crew_.release();
+    if (!crew_) crew_ = std::make_unique<Crew>(size_);
     return *crew_;
-  }
-
-  // Jobs are often short, and follow each other: to wake a thread takes as long as many of them.
-  template <class F>
-  static void stay_awake(F&& until) {
-    for (const auto end = Clock::now() + kAwake; !until() && Clock::now() < end;) std::this_thread::yield();
-  }
-
-  void serve(Crew& crew, int worker) {
-    std::unique_lock lock(crew.mutex);
-    for (std::uint64_t seen = 0;;) {
-      lock.unlock();
-      stay_awake([&] { return crew.generation != seen; });
-      lock.lock();
-      crew.wake.wait(lock, [&] { return crew.quit || crew.generation != seen; });
-      if (crew.quit) return;
-      seen = crew.generation;
-      Job* job = crew.job;
-      lock.unlock();
-      work(*job, worker);
-      lock.lock();
-      if (--crew.busy == 0) crew.done.notify_one();
-    }
-  }
-
-  void dismiss() {
-    if (!crew_) return;
-    if (crew_->home != getpid()) {
-      (void)crew_.release();
-      return;
-    }
-    {
-      std::lock_guard lock(crew_->mutex);
-      crew_->quit = true;
-      crew_->wake.notify_all();
-    }
-    for (auto& thread : crew_->threads) thread.join();
   }
 
   int size_;

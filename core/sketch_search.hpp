@@ -193,9 +193,9 @@ class SketchSearch {
       if (!is_own(found[f]) && passes(found[f])) measure(found[f]);
     }
     out.moved = contest.best() != own;
-    labels[i] = contest.best();
+    if (out.moved) labels[i] = contest.best();  // a write, even of the same, would take it from other cores' caches
     const double upper = Slack::of<T>(x.d).above(contest.square());
-    const double since = clock_[static_cast<std::size_t>(labels[i])];
+    const double since = clock_[static_cast<std::size_t>(contest.best())];
     upper_[i] = static_cast<float>(upper - since + (upper + since) * 0x1p-22);
     return out;
   }

@@ -39,9 +39,9 @@ SIMD = {"distance.hpp", "wide_impl.hpp", "tiles_impl.hpp", "exact_impl.hpp"} | {
     [
         (
             r"#include <(thread|mutex|condition_variable|future|atomic|shared_mutex|pthread\.h|omp\.h)>",
-            {"parallel.hpp"},
+            {"parallel.hpp", "crew.hpp"},
         ),
-        (r"std::(thread|jthread|mutex|async|atomic|condition_variable)\b|pthread_", {"parallel.hpp"}),
+        (r"std::(thread|jthread|mutex|async|atomic|condition_variable)\b|pthread_", {"parallel.hpp", "crew.hpp"}),
         (r"#\s*pragma\s+omp", set()),
         (r"vector_size|immintrin|arm_neon|_mm\d*_|__m\d{3}|__builtin_(ia32|convertvector|prefetch)", SIMD),
         (r"#\s*pragma\s+(?!once)", SIMD),

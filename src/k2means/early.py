@@ -17,10 +17,10 @@ from .methods import Problem, Sketched
 ROUGH = Sketched(32, turns=2, swaps=False, exact=False)
 # Iterations end with one that saves less than this of the energy: the more the rows here tell of the real ones, the
 # longer these bring as much.
-LITTLE, LITTLE_OF_ALL = 0.005, 0.002
+LITTLE, LITTLE_OF_ALL = 0.01, 0.002
 ROUNDS = 16  # of swaps, at most; each is followed by
 AFTER_SWAPS = 3  # iterations, at most
-SAVED = 0.001  # of the energy; swaps end with a round that saves less
+SAVED = 0.0003  # of the energy; swaps end with a round that saves less
 
 
 def refine_early(
