@@ -7,10 +7,14 @@ from collections.abc import Callable
 
 
 def best_of(repeats: int, **candidates: Callable[[], object]) -> dict[str, float]:
-    """The least seconds of each candidate, all of them in turn, after a warm-up."""
+    """The least seconds of each candidate, all of them in turn, after a warm-up.
+
+    Before each a pause: threads of the one before may wait awake for work, on our cores.
+    """
     best = dict.fromkeys(candidates, float("inf"))
     for turn in range(repeats + 1):
         for name, run in candidates.items():
+            time.sleep(0.1)
             start = time.perf_counter()
             run()
             if turn:

@@ -38,6 +38,7 @@ MARGIN = 1e-3  # a peer's report is often a float32 sum: it stops on the way onl
 LARGE_K = 4096  # from here on R is one seed and fewer iterations
 FOREIGN = 0.1  # of the machine: more than that by others, and a repetition is made again
 PATIENCE = 3
+PAUSE = 0.1  # seconds before a timed run: threads of the runner before may wait awake for work, on our cores
 Tell = Callable[[str], None]
 
 
@@ -322,6 +323,7 @@ def check_same(runner: Runner, run: Run, found: Explored, R: float) -> float:
 def repetition(runner: Runner, p: Problem, found: Explored, R: float) -> Timed:
     """The seconds at each iteration. Without stamps, each wanted iteration count is a run of its own."""
     gc.collect()
+    time.sleep(PAUSE)
     run = runner.fit(p, found.last)
     deviation = check_same(runner, run, found, R)
     if run.stamps is not None:
@@ -363,12 +365,24 @@ def as_line(key: str, row: Row, runner: Runner, p: Problem, found: Explored, tim
         "load": round(load.average, 2),
         "versions": versions(runner),
         "machine": machine(),
+        "cpu": cpu(),
         "at": round(time.time()),
     }
 
 
 def rounded(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, 5)
+
+
+def cpu() -> str:
+    """Its name, how many cores we may use, its widest vectors; where /proc does not tell, what Python knows."""
+    with suppress(OSError, IndexError):
+        text = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
+        name, family, model = (text.split(key, 1)[1].split(":", 1)[1].split("\n", 1)[0].strip()
+                               for key in ("model name\t", "cpu family\t", "model\t\t"))  # fmt: skip
+        vectors = next((v for flag, v in ((" avx512f", "AVX-512"), (" avx2", "AVX2")) if flag in text), "no AVX2")
+        return f"{name} (family {family}, model {model}), {os.cpu_count()} cores, {vectors}"
+    return f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores"
 
 
 def versions(runner: Runner) -> dict[str, str]:

@@ -492,11 +492,12 @@ class Bisecting(Runner):
         return Run(model.cluster_centers_, seconds, 1)
 
 
-OUR_RUNNER = "k2means"
+OUR_RUNNER, GDI_ALONE = "k2means", "k2means no early"  # the second: its initialisation is GDI and nothing more
 RUNNERS: dict[str, Runner] = {
     runner.name: runner
     for runner in (
         Ours(OUR_RUNNER, AUTO_METHOD, AUTO_INIT),
+        Ours(GDI_ALONE, AUTO_METHOD, GDI(exact=False)),
         Ours("k2means paper", K2(30), GDI()),
         OurDefault("k2means default"),
         Faiss("faiss"),

@@ -167,15 +167,17 @@ def test_fast_gdi_gives_means_of_its_labels(early, weighted, dtype):
 
 
 def test_early_iterations_lower_the_energy_and_are_counted():
-    x = wide_blobs(3000, 120, 150, np.float32)
+    x = wide_blobs(36_000, 120, 150, np.float32)
     starts = [fast_start(x, 100, early) for early in (0, 1, 10)]
     energies = [_core.energy(x, None, s.centers, s.labels, 1) for s in starts]
     assert energies[0] > energies[1] > energies[2]
     assert starts[0].ops.total < starts[1].ops.total < starts[2].ops.total
 
 
-def test_early_iterations_are_left_out_where_sketches_tell_little():
-    x = np.random.default_rng(0).normal(size=(2000, 64)).astype(np.float32)
+@pytest.mark.parametrize("why", ["sketches tell little", "few values"])
+def test_early_iterations_are_left_out_where_they_do_not_pay(why):
+    x = np.random.default_rng(0).normal(size=(70_000, 64)).astype(np.float32)
+    x = x if why == "sketches tell little" else wide_blobs(3000, 120, 150, np.float32)
     none, some = fast_start(x, 50, 0), fast_start(x, 50, 5)
     assert none.labels.tobytes() == some.labels.tobytes()
 

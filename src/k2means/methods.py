@@ -70,6 +70,7 @@ class Elkan:
 
 
 SKETCH = 32  # numbers in a sketch (core/sketch.hpp)
+FEW_ROWS = 64  # of a cluster, in the mean
 
 
 def auto_neighbors(k: int) -> int:
@@ -128,8 +129,9 @@ class Sketched:
     n_neighbors : int or "auto"
         The centers a row considers until nothing moves any more; then it considers all. "auto" is 128,
         or all: of up to 1024 clusters of vectors that have 256 values or more.
-    turns : int
-        Parts an iteration is done in, with a move of the centers after each.
+    turns : int or "auto"
+        Parts an iteration is done in, with a move of the centers after each. "auto" is 4, or 2 of clusters of fewer
+        than 64 rows in the mean: what is made ready for a cluster pays only if enough of its rows have their turn.
     hartigan : bool
         Whether to compare centers at first by what a move does to the energy, and not by distance alone.
     swaps : bool
@@ -139,15 +141,16 @@ class Sketched:
     """
 
     n_neighbors: int | Literal["auto"] = "auto"
-    turns: int = 4
+    turns: int | Literal["auto"] = "auto"
     hartigan: bool = True
     swaps: bool = True
     exact: bool = True
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.n_neighbors, str) and self.n_neighbors == "auto"):
-            check_count("n_neighbors", self.n_neighbors)
-        check_count("turns", self.turns)
+        for name in ("n_neighbors", "turns"):
+            value = getattr(self, name)
+            if not (isinstance(value, str) and value == "auto"):
+                check_count(name, value)
         for name in ("hartigan", "swaps", "exact"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
@@ -161,7 +164,9 @@ class Sketched:
     def bind(self, problem: Problem) -> Engine:
         p = problem
         hartigan = bool(self.hartigan) and not p.unit  # its formula is for means
-        turns, swaps, exact = int(self.turns), bool(self.swaps), bool(self.exact)
+        few = len(p.x) < FEW_ROWS * len(p.centers)
+        turns = (2 if few else 4) if self.turns == "auto" else int(self.turns)
+        swaps, exact = bool(self.swaps), bool(self.exact)
         options = (self.width(*p.centers.shape), turns, hartigan, swaps, exact, p.unit, p.tol, p.mode)
         return _core.sketched(p.x, p.weights, p.survey, p.centers, p.labels, p.sketch(), *options, p.graph, p.n_threads)
 
