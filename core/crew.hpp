@@ -14,6 +14,7 @@
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -23,10 +24,14 @@ class Crew {
  public:
   using Work = std::function<void(int worker)>;  // must not throw
 
+  // Where the system gives no more threads, those there are do the work.
   explicit Crew(int size) {
-    for (int i = 1; i < size; ++i) {
-      threads_.emplace_back([this, i] { serve(i); });
-      spread(threads_.back(), i);
+    try {
+      for (int i = 1; i < size; ++i) {
+        threads_.emplace_back([this, i] { serve(i); });
+        spread(threads_.back(), i);
+      }
+    } catch (const std::system_error&) {
     }
   }
   ~Crew() {

@@ -118,6 +118,30 @@ TEST(many_pools_work_at_once) {
   for (const std::size_t s : sums) CHECK(s == 20 * 199 * 100);
 }
 
+TEST(a_job_is_whole_whoever_comes_in_time) {
+  for (int round = 0; round < 10; ++round) {
+    Pool pool(64);  // far more than there are cores: many come late
+    for (int job = 0; job < 20; ++job) {
+      std::atomic<std::size_t> sum{0};
+      pool.for_chunks(70, 1, [&](std::size_t a, std::size_t, int) { sum += a; });
+      CHECK(sum == 70 * 69 / 2);
+    }
+  }
+}
+
+TEST(who_is_done_helps_the_others) {
+  for (const int threads : {2, 3, 5}) {
+    Pool pool(threads);
+    std::atomic<std::size_t> done{0};
+    pool.for_chunks(40, 1, [&](std::size_t a, std::size_t, int) {
+      // the first chunk ends only when all others have: so the rest of its share is done by another
+      while (a == 0 && done < 39) std::this_thread::yield();
+      ++done;
+    });
+    CHECK(done == 40);
+  }
+}
+
 // ThreadSanitizer does not support threads after a fork, and qemu-user crashes; it shows the cpuinfo of its host.
 bool can_fork() {
 #if defined(__SANITIZE_THREAD__)
