@@ -375,7 +375,7 @@ def rounded(seconds: float | None) -> float | None:
 
 
 def cpu() -> str:
-    """Its name, how many cores we may use, its widest vectors; where /proc does not tell, what Python knows."""
+    """Its name, how many cores there are, its widest vectors; where /proc does not tell, what Python knows."""
     with suppress(OSError, IndexError):
         text = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
         name, family, model = (text.split(key, 1)[1].split(":", 1)[1].split("\n", 1)[0].strip()

@@ -8,7 +8,7 @@ from pathlib import Path
 from .race import FOREIGN, LEVELS
 from .race_data import ROWS
 from .race_figures import energy_over_time, growth_picture
-from .race_runners import MAX_ITER, OUR_RUNNER
+from .race_runners import MAX_ITER, OUR_RUNNER, RUNNERS
 from .race_tables import FAISS, PLUS_PLUS, Best, Result, every_row, goals, growth, init_seconds, results
 from .render import Heading, Part, Picture, Table, Text, anchor, plain, put, to_markdown, write_page
 from .runner import read_results
@@ -63,9 +63,9 @@ between the levels, curves are what the runner itself reports. All runners start
 
 - A peer is run with all rows until it is at R, converges, has used its budget, or has done {MAX_ITER} iterations; and
   once at its shipped defaults, which may take a sample of the rows (a point).
-- Same threads for all, one process a row, a full-size warm-up, then runners in turns. A time is the best of its
-  repetitions; while others use more than {FOREIGN:.0%} of the machine, a repetition is made again. Numbers of a row are
-  of one session.
+- Same threads for all, one process a row, a full-size warm-up, then runners in turns, or in a few parts one after the
+  other. A time is the best of its repetitions; while others use more than {FOREIGN:.0%} of the
+  machine, a repetition is made again. Numbers of a row are of one session.
 - A pass for the labels after the last centers is timed apart. What a call cannot leave out is in its time: that pass
   of scikit-learn-intelex, BisectingKMeans and of the points, `K2Means` included.
 - ">": no peer gets there; the ratio is with the longest run of the one that came closest. "-": ours does not get there.
@@ -211,12 +211,14 @@ def provenance(found: dict[str, Result]) -> Text:
     disturbed = [f"{r.row}: {b.name}" for r in found.values() for b in r.bests.values() if b.foreign > FOREIGN]
     unsteady = [f"{r.row}: {b.name} ({b.deviation:.1e})" for r in found.values() for b in r.bests.values()
                 if b.deviation > UNSTEADY]  # fmt: skip
+    absent = [name for name in RUNNERS if name not in {b.name for b in bests}]
     gaps = sorted({f"{name} ({why})" for r in found.values() for name, why in r.gaps.items()})
     return Text(
         f"""
 - Machine: {"; ".join(sorted({plain(b.cpu) for b in bests if b.cpu})) or "not told"}.
 - Versions: {", ".join(map(plain, versions)) or "none"}.
 - Left out, by name: {"; ".join(map(plain, gaps)) or "nobody"}.
+- Runners of which no row's last session has a run: {", ".join(map(plain, absent)) or "none"}.
 - Times of which every repetition was disturbed by others: {"; ".join(map(plain, disturbed)) or "none"}.
 - Energies that differ between runs of one seed, by more than {UNSTEADY:g}: {"; ".join(map(plain, unsteady)) or "none"}.
 - Not run yet: {", ".join(plain(row) for row in ROWS if row not in found) or "nothing"}.
