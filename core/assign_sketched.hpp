@@ -154,15 +154,20 @@ class AssignSketched {
 
   // The rows whose turn it is look at the centers near their own, or at all.
   Assigned look(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, bool first, Pool& pool) {
-    if (first || mode_ == Mode::exact || !narrow_) {
-      return over_all(x, centers, labels, first ? 1 : options_.turns, false, pool);
-    }
     Assigned out;
-    if (turn_ == 0 || graph_.id.empty()) out.ops.distances += find_neighbors(centers, pool);
-    return out += over_pieces(x, centers, labels, options_.turns, false, pool,
-                              [&](const auto& piece, int worker, Ops&) -> auto& {
-                                return search_.listed(graph_.ids(piece.cluster), worker);
-                              });
+    std::uint64_t for_graph = 0;
+    if (first || mode_ == Mode::exact || !narrow_) {
+      out = over_all(x, centers, labels, first ? 1 : options_.turns, false, pool);
+    } else {
+      if (turn_ == 0 || graph_.id.empty()) for_graph = find_neighbors(centers, pool);
+      out = over_pieces(x, centers, labels, options_.turns, false, pool,
+                        [&](const auto& piece, int worker, Ops&) -> auto& {
+                          return search_.listed(graph_.ids(piece.cluster), worker);
+                        });
+    }
+    search_.judge_sketches(out.ops, x.d);
+    out.ops.distances += for_graph;
+    return out;
   }
 
   Assigned over_all(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, std::size_t turns, bool afresh,

@@ -21,7 +21,7 @@ inline void halve(const Half& whole, const std::vector<double>& sum, double weig
                   Half& b) {
   a.mean = b.mean = whole.mean;
   double square = 0.0;
-  for (std::size_t i = 0; i < sum.size(); ++i) {
+  for (std::size_t i = 0; i < whole.mean.size(); ++i) {
     a.mean[i] += sum[i] / weight;
     b.mean[i] -= sum[i] / rest;
     square += sum[i] * sum[i];

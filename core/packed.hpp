@@ -28,6 +28,7 @@ struct Packed {
       sketch->of(centers, sketches_.data(), margins_.data(), pool);
       panels.pack({sketches_.data(), centers.n, Sketch<T>::kWidth}, nullptr, pool);
     } else {
+      margins_.clear();
       panels.pack(centers, nullptr, pool);
     }
     fill();

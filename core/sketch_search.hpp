@@ -24,6 +24,7 @@ class SketchSearch {
   // `sketch` null: the rows have no short sketch, or are short themselves; they are their own.
   SketchSearch(std::size_t n, std::size_t k, const double* weights, const Sketch<T>* sketch, int workers)
       : sketch_(sketch),
+        asked_(sketch),
         weighing_(n, weights),
         clock_(k, 0.0),
         upper_(n, std::numeric_limits<float>::infinity()),
@@ -35,7 +36,7 @@ class SketchSearch {
   void prepare(const Centers<T>& centers, std::span<const Label> labels, bool hartigan, Pool& pool) {
     for (std::size_t j = 0; j < centers.k; ++j) clock_[j] += centers.drift[j];
     hartigan ? weighing_.hartigan(labels, centers.k) : weighing_.plain();
-    all_.pack({centers.value.data(), centers.k, centers.d}, sketch_, pool);
+    all_.pack({centers.value.data(), centers.k, centers.d}, asked_, pool);
     for (std::size_t j = 0; j < centers.k; ++j) all_.stretch[j] = weighing_.template stretch<T>(j);
   }
 
@@ -44,7 +45,15 @@ class SketchSearch {
   const double* weights() const { return weighing_.weights(); }
   Ops of_whole_rows(const Ops& o, std::size_t d) const {
     const double part = sketch_ ? static_cast<double>(Sketch<T>::kWidth) / static_cast<double>(d) : 1.0;
-    return {whole_rows(o.distances, d), whole_rows(o.products, d), whole_rows(o.additions, d), o.sorts * part};
+    return {whole_rows(o.distances, d, sketch_), whole_rows(o.products, d, sketch_),
+            whole_rows(o.additions, d, sketch_), o.sorts * part};
+  }
+
+  // What a turn counted tells whether products of whole rows would have cost less than those of sketches and the
+  // distances these left to measure. Then sketches are not asked any more.
+  void judge_sketches(const Ops& o, std::size_t d) {
+    const double longer = static_cast<double>(d) / Sketch<T>::kWidth - 1;
+    if (static_cast<double>(o.products) * longer < kAlone * static_cast<double>(o.distances)) asked_ = nullptr;
   }
 
   // Some of the centers, in the scratch of a worker. The ids must stay.
@@ -68,7 +77,7 @@ class SketchSearch {
     all_.panels.dots(&own, 1, 0, all_.panels.panels(), s.dots.data(), all_.size());
     Gate<T> gate = all_.gate(own, h.d, all_.margin[l]);
     gate.reach = T(2 * far * (1 + 8 * kUnit<T>));
-    ops.products += whole_rows(centers.k, centers.d);
+    ops.products += whole_rows(centers.k, centers.d, asked_);
     const std::size_t m = kernel_.survivors(s.dots.data(), gate, all_.size(), s.reached.data());
     return m > centers.k / 2 ? all_ : listed({s.reached.data(), m}, worker);
   }
@@ -79,10 +88,10 @@ class SketchSearch {
                 const Packed<T>& packed, bool afresh, int worker) {
     Assigned out;
     for (const Row i : rows) prefetch_row(&labels[i], 1), prefetch_row(&upper_[i], 1);
-    each(x, rows, packed, worker, [&](Row i, const Gate<T>& gate, const T* dots, std::vector<std::int32_t>& found) {
+    each(x, rows, packed, worker, [&](Row i, Gate<T>& gate, const T* dots, std::vector<std::int32_t>& found) {
       out += choose(x, centers, labels, i, packed, gate, afresh, dots, found);
     });
-    out.ops.products = whole_rows(rows.size() * packed.panels.count(), x.d);
+    out.ops.products = whole_rows(rows.size() * packed.panels.count(), x.d, asked_);
     return out;
   }
 
@@ -90,7 +99,7 @@ class SketchSearch {
   std::size_t prove(Rows<const T> x, const Centers<T>& centers, std::span<const Label> labels,
                     std::span<const Row> rows, const Packed<T>& packed, int worker) {
     std::size_t out = 0;
-    each(x, rows, packed, worker, [&](Row i, Gate<T> gate, const T* dots, std::vector<std::int32_t>& found) {
+    each(x, rows, packed, worker, [&](Row i, Gate<T>& gate, const T* dots, std::vector<std::int32_t>& found) {
       const T* own = centers[static_cast<std::size_t>(labels[i])];
       const double square = static_cast<double>(kernel_.near(x[i], own, x.d)), error = difference_error<T>(x.d);
       gate.reach = T(std::sqrt(square * (1 + 2 * error) + underflow<T>(x.d)) * (1 + 8 * kUnit<T>));
@@ -102,6 +111,7 @@ class SketchSearch {
 
  private:
   static constexpr std::size_t kCenters = 256;  // whose products are made at once
+  static constexpr double kAlone = 16;          // products that cost as much as a distance measured alone
 
   struct Scratch {
     Packed<T> list;
@@ -110,15 +120,16 @@ class SketchSearch {
   };
 
   // Products of sketches, counted as those of whole rows.
-  std::uint64_t whole_rows(std::size_t products, std::size_t d) const {
-    return sketch_ ? (products * Sketch<T>::kWidth + d / 2) / d : products;
+  static std::uint64_t whole_rows(std::size_t products, std::size_t d, const Sketch<T>* sketch) {
+    return sketch ? (products * Sketch<T>::kWidth + d / 2) / d : products;
   }
 
-  // In blocks of rows, the products of their sketches with those of all the packed centers; then each row on its own.
+  // In blocks of rows, the products of their sketches with those of all the packed centers; then each row on its own,
+  // with a gate to open. (A copy of the gate would wait until all its parts are written.)
   template <class F>
   void each(Rows<const T> x, std::span<const Row> rows, const Packed<T>& packed, int worker, F&& f) {
     Scratch& s = scratch_[static_cast<std::size_t>(worker)];
-    const Rows<const T> h = shapes(x);
+    const Rows<const T> h = asked_ ? asked_->rows() : x;
     const Panels<T>& panels = packed.panels;
     const std::size_t width = panels.width(), padded = packed.size();
     grow(s.dots, kBlock * padded), grow(s.found, padded);
@@ -131,7 +142,7 @@ class SketchSearch {
         panels.dots(sketches, block.size(), first, count, s.dots.data() + first * width, padded);
       }
       for (std::size_t r = 0; r < block.size(); ++r) {
-        const Gate<T> gate = packed.gate(sketches[r], h.d, sketch_ ? sketch_->margin()[block[r]] : T(0));
+        Gate<T> gate = packed.gate(sketches[r], h.d, asked_ ? asked_->margin()[block[r]] : T(0));
         f(block[r], gate, s.dots.data() + r * padded, s.found);
       }
     }
@@ -139,7 +150,7 @@ class SketchSearch {
 
   // One row: measure those that pass the gate, the most likely first, for it may close the gate to others.
   Assigned choose(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, Row i, const Packed<T>& packed,
-                  Gate<T> gate, bool afresh, const T* dots, std::vector<std::int32_t>& found) {
+                  Gate<T>& gate, bool afresh, const T* dots, std::vector<std::int32_t>& found) {
     const Label own = labels[i];
     const auto l = static_cast<std::size_t>(own);
     const double error = difference_error<T>(x.d), lost = underflow<T>(x.d);
@@ -171,7 +182,7 @@ class SketchSearch {
       const double keeps = weighing_.own(i, l);
       double upper = static_cast<double>(upper_[i]) + clock_[l];
       const std::size_t slot = &packed == &all_ ? l : 0;  // a center is the first of its neighbors
-      if (!sketch_ && packed.panels.id(slot) == own) {    // then the product alone tells nearly as much as the distance
+      if (!asked_ && packed.panels.id(slot) == own) {     // then the product alone tells nearly as much as the distance
         const auto norm = static_cast<double>(gate.norm);
         const double above = packed.panels.upper(k2::score(gate, dots, slot), slot, norm) + norm * norm;
         upper = std::min(upper, std::sqrt(above));
@@ -201,7 +212,7 @@ class SketchSearch {
   }
 
   const Kernels<T>& kernel_ = kernels<T>();
-  const Sketch<T>* sketch_;
+  const Sketch<T>*sketch_, *asked_;  // that of the rows, and the same while it is worth its products; or null
   Weighing weighing_;
   std::vector<double> clock_;  // how far each center has come since the start
   Large<float> upper_;         // how far its own center was from a row when measured last, less that center's clock

@@ -9,10 +9,10 @@
 #include <cmath>
 #include <vector>
 
-#include "binned_cut.hpp"
 #include "distance.hpp"
 #include "half.hpp"
 #include "parallel.hpp"
+#include "plane_cut.hpp"
 #include "random.hpp"
 #include "types.hpp"
 #include "value_sort.hpp"
@@ -28,25 +28,25 @@ class ProjectiveSplit {
     Ops ops;
   };
 
-  // `sampled`: if there are many rows, the first iteration, which only looks for a better line, is done on a few of
-  // them, and the cut is found to a few thousandths of the rows.
+  // `sampled`: if there are many rows, the hyperplane is found on a few of them.
   ProjectiveSplit(Rows<const T> x, const double* weights, bool sampled)
-      : x_(x), weights_(weights), sampled_(sampled), bins_(x, weights) {}
+      : x_(x), weights_(weights), sampled_(sampled), cut_all_(x, weights) {}
 
   // Cuts `rows` and puts the first half's rows in front, both halves in their old order.
   Result operator()(std::span<Row> rows, const Half& whole, int iterations, Random random, Pool& pool) {
     Result best;
     if (rows.size() < 2 || !first_direction(rows, whole, random)) return best;
+    if (sampled_ && rows.size() >= kMany && cut_as_sample(rows, whole, iterations, best, pool)) {
+      return part(rows, best.left), best;
+    }
     for (int t = 0; t < iterations; ++t) {
-      for (std::size_t i = 0; t > 0 && i < x_.d; ++i) direction_[i] = best.a.mean[i] - best.b.mean[i];
-      const bool many = sampled_ && iterations > 1 && rows.size() >= 4 * kSample;
-      if (t == 0 && many && look_at_sample(rows, best, pool)) continue;
+      if (t > 0) direct_between(best);
       last_side_.swap(side_);
-      if (!(many && cut_by_bins(rows, whole, best, pool)) && !cut_sorted(rows, whole, best, pool)) {
+      if (!cut_sorted(rows, whole, best, pool)) {
         last_side_.swap(side_);
         break;
       }
-      if (t > 0 && side_ == last_side_) break;  // converged; after a sample, the sides differ in length
+      if (t > 0 && side_ == last_side_) break;  // converged
     }
     if (best.left > 0) part(rows, best.left);
     return best;
@@ -54,7 +54,7 @@ class ProjectiveSplit {
 
  private:
   static constexpr double kLight = 0x1p-20;
-  static constexpr std::size_t kSample = 1024;
+  static constexpr std::size_t kSample = 1024, kMany = 1024;
 
   // c_a - c_b for two random rows (line 2); if they keep being equal, from the mean to the row farthest from it.
   bool first_direction(std::span<const Row> rows, const Half& whole, Random& random) {
@@ -75,6 +75,9 @@ class ProjectiveSplit {
     }
     return false;  // all rows are equal
   }
+  void direct_between(const Result& halves) {
+    for (std::size_t i = 0; i < x_.d; ++i) direction_[i] = halves.a.mean[i] - halves.b.mean[i];
+  }
   bool point(const T* a, const T* b) {
     bool apart = false;
     for (std::size_t i = 0; i < x_.d; ++i) {
@@ -90,22 +93,6 @@ class ProjectiveSplit {
     ops.sorts += static_cast<double>(m) * std::log2(static_cast<double>(among)) / static_cast<double>(x_.d);
   }
 
-  // One iteration on every m-th row: for the means on both sides, not for the cut.
-  bool look_at_sample(std::span<const Row> rows, Result& best, Pool& pool) {
-    std::vector<Row> sample(kSample);
-    sorted_.resize(kSample);
-    for (std::size_t i = 0; i < kSample; ++i) {
-      sample[i] = rows[i * rows.size() / kSample], sorted_[i] = {0.0, static_cast<Row>(i)};
-    }
-    const Half part = look_at(sample, 0, kSample);
-    sort_along_direction(sample, part, pool);
-    charge(kSample, kSample, best.ops);
-    side_.clear();
-    const bool found = find_cut(sample, part, best, pool);
-    best.left = 0;
-    return found;
-  }
-
   // False: no two rows differ along this line.
   bool cut_sorted(std::span<const Row> rows, const Half& whole, Result& best, Pool& pool) {
     sort_along_direction(rows, whole, pool);
@@ -116,21 +103,25 @@ class ProjectiveSplit {
     return true;
   }
 
-  // False: they are not told apart well enough by bins.
-  bool cut_by_bins(std::span<const Row> rows, const Half& whole, Result& best, Pool& pool) {
-    const double origin = along(whole.mean);
-    auto place = [&](Row i) { return kernel_.project(x_[i], direction_.data(), x_.d) - origin; };
-    std::vector<double> sample(kSample);
-    for (std::size_t i = 0; i < kSample; ++i) sample[i] = place(rows[i * rows.size() / kSample]);
-    std::sort(sample.begin(), sample.end());
-    side_.resize(rows.size());
-    const auto cut = bins_(rows, whole, sample, place, side_, pool);
-    charge(rows.size(), BinnedCut<T>::kBins, best.ops);
-    if (cut.rows == 0 || cut.weight < kLight * cut.rest || cut.rest < kLight * cut.weight) return false;
-    for (unsigned char& side : side_) side = side > cut.last;
-    halve(whole, cut.sum, cut.weight, cut.rest, cut.spread, best.a, best.b);
-    best.left = cut.rows;
-    return true;
+  // All iterations on a sample, whose hyperplane then cuts all rows. False: it does not show how to cut them.
+  bool cut_as_sample(std::span<const Row> rows, const Half& whole, int iterations, Result& best, Pool& pool) {
+    const std::size_t m = std::min(kSample, rows.size() / 4);
+    std::vector<Row> sample(m);
+    sorted_.resize(m);
+    for (std::size_t i = 0; i < m; ++i) {
+      sample[i] = rows[i * rows.size() / m], sorted_[i] = {0.0, static_cast<Row>(i)};
+    }
+    const Half part = look_at(sample, 0, m);
+    for (int t = 0; t < iterations; ++t) {
+      if (t > 0) direct_between(best);
+      sort_along_direction(sample, part, pool);
+      charge(m, m, best.ops);
+      if (!find_cut(sample, part, best, pool)) return best.left = 0, false;
+    }
+    const double at = along(part.mean) + (sorted_[best.left - 1].first + sorted_[best.left].first) / 2;
+    charge(rows.size(), 1, best.ops);
+    best.left = cut_all_(direction_, at, rows, whole, side_, best.a, best.b, pool);
+    return best.left > 0;
   }
 
   // Lines 4-6. Projections are about the mean, so that their small differences keep their digits.
@@ -163,7 +154,7 @@ class ProjectiveSplit {
 
   // Lines 7-11: scan the hyperplane through the rows. Equal projections stay on one side.
   bool find_cut(std::span<const Row> rows, const Half& whole, Result& best, Pool& pool) {
-    const std::size_t d = x_.d, m = rows.size(), panel = pool.size() > 1 ? 2048 : 128;
+    const std::size_t d = x_.d, m = rows.size(), panel = pool.size() > 1 ? 2048 : 32;
     const std::size_t strip = std::max<std::size_t>(64, (d / 8 + 15) / 16 * 16), strips = (d + strip - 1) / strip;
     const std::size_t share =
         (strips + static_cast<std::size_t>(pool.size()) - 1) / static_cast<std::size_t>(pool.size());
@@ -244,7 +235,7 @@ class ProjectiveSplit {
   Rows<const T> x_;
   const double* weights_;
   bool sampled_;
-  BinnedCut<T> bins_;
+  PlaneCut<T> cut_all_;
   std::vector<double> direction_;
   std::vector<std::pair<double, Row>> sorted_;
   std::vector<ValueSort> sort_;                  // one for each worker, for its scratch

@@ -97,7 +97,7 @@ void check_fast_divisions() {
   weights[7] = 1e12;  // a half of next to no weight
   check_division(x, 60, weights.data(), true);
   check_division(data::grid<T>(20000, 2, 3, 2), 20, nullptr, true);  // nine distinct rows
-  Matrix<T> needles(9000, 2);                                        // bins do not tell these from the others
+  Matrix<T> needles(9000, 2);                                        // a sample has none of these
   needles[77][1] = needles[8000][0] = T(1);
   check_division(needles, 5, nullptr, true);
 }
@@ -106,8 +106,9 @@ TEST(fast_divisions_are_whole_and_the_same_for_all_threads) {
   check_fast_divisions<double>();
 }
 
-// On one column there is only one line: what bins find is nearly what the scan of all rows finds.
-TEST(a_cut_between_bins_is_nearly_the_best) {
+// On one column there is only one line. The best cut of a sample of m rows is off by some 1/sqrt(m) of them, which
+// costs some 1/m of the energy, where it is lowest.
+TEST(a_cut_found_on_a_sample_is_nearly_the_best) {
   for (const std::size_t n : {4096u, 50000u}) {
     const auto x = data::blobs<float>(n, 1, 3, n);
     double energy[2];
@@ -124,7 +125,7 @@ TEST(a_cut_between_bins_is_nearly_the_best) {
       CHECK(std::abs(cut.a.mean[0] - a.mean[0]) <= 1e-9 && std::abs(cut.b.mean[0] - b.mean[0]) <= 1e-9);
       energy[fast] = a.energy + b.energy;
     }
-    CHECK(energy[0] <= energy[1] && energy[1] <= 1.0005 * energy[0]);
+    CHECK(energy[0] <= energy[1] && energy[1] <= (1 + 10.0 / 1024) * energy[0]);
   }
 }
 
