@@ -11,9 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "center_graph.hpp"
 #include "groups.hpp"
-#include "neighbors.hpp"
-#include "refresh.hpp"
 #include "sketch_search.hpp"
 #include "swaps.hpp"
 #include "types.hpp"
@@ -35,11 +34,11 @@ class AssignSketched {
   AssignSketched(std::size_t k, SketchSearch<T> search, const SketchOptions& options)
       : options_(options),
         narrow_(options.neighbors < k),
-        refreshes_(k > kRefresh),
         mode_(!options.hartigan ? Mode::plain
               : options.swaps   ? Mode::hartigan
                                 : Mode::late),
-        search_(std::move(search)) {}
+        search_(std::move(search)),
+        graph_(options.neighbors) {}
 
   // The rows whose turn it is.
   Assigned operator()(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, Pool& pool) {
@@ -84,13 +83,10 @@ class AssignSketched {
 
   // The mode as a number and the graph, for a run that is interrupted between two iterations and taken up again.
   int mode() const { return looked_at_all_ ? static_cast<int>(Mode::plain) : static_cast<int>(mode_); }
-  std::span<const Label> graph() const {
-    return refreshes_ ? std::span<const Label>(graph_.id) : std::span<const Label>();
-  }
+  std::span<const Label> graph() const { return graph_.saved(); }
   void enter(int mode, std::span<const Label> graph) {
     if (mode != 0) mode_ = static_cast<Mode>(mode);
-    graph_.width = options_.neighbors;
-    graph_.id.assign(graph.begin(), graph.end());
+    graph_.restore(graph);
   }
 
   // Nothing moves: go on more strictly, if that is possible.
@@ -122,22 +118,7 @@ class AssignSketched {
   static constexpr std::int64_t kBeforeSwaps = 20, kBeforePlain = 1000;  // at most one row in so many moves
   static constexpr double kSwapsSave = 0.0003;  // of the energy, at least; else they are not tried again
   static constexpr std::size_t kMany = 256;     // centers, from which on it pays to ask which are within reach
-  static constexpr std::size_t kRefresh = 4096;
   static constexpr double kRecall = 0.8, kLateRecall = 0.95;  // of the true neighbors; late: swaps are over
-
-  // Above kRefresh centers, neighbors are looked for where they were, as long as that finds enough of them.
-  std::uint64_t find_neighbors(const Centers<T>& centers, Pool& pool) {
-    std::uint64_t distances = 0;
-    if (refreshes_ && !graph_.id.empty()) {
-      std::swap(graph_, before_graph_);
-      distances += refresh_(centers, before_graph_, graph_, pool) + refresh_.audited(centers.k) * (centers.k - 1);
-      const double enough = mode_ == Mode::hartigan ? kRecall : kLateRecall;
-      if (refresh_.recall(centers, graph_, pool) >= enough) return distances;
-    }
-    std::swap(graph_, before_graph_);
-    find_neighbors_(centers, options_.neighbors, before_graph_, graph_, pool);
-    return distances + static_cast<std::uint64_t>(centers.k) * (centers.k - 1) / 2;
-  }
 
   // Whether it saved enough. If not, nothing has changed, and it is not tried again.
   bool swap_clusters(Rows<const T> x, std::size_t k, std::span<Label> labels, Assigned& out, Pool& pool) {
@@ -159,7 +140,8 @@ class AssignSketched {
     if (first || mode_ == Mode::exact || !narrow_) {
       out = over_all(x, centers, labels, first ? 1 : options_.turns, false, pool);
     } else {
-      if (turn_ == 0 || graph_.id.empty()) for_graph = find_neighbors(centers, pool);
+      const double enough = mode_ == Mode::hartigan ? kRecall : kLateRecall;
+      if (turn_ == 0 || graph_.empty()) for_graph = graph_.follow(centers, enough, pool);
       out = over_pieces(x, centers, labels, options_.turns, false, pool,
                         [&](const auto& piece, int worker, Ops&) -> auto& {
                           return search_.listed(graph_.ids(piece.cluster), worker);
@@ -207,17 +189,14 @@ class AssignSketched {
   }
 
   SketchOptions options_;
-  bool narrow_;     // rows look at some of the centers
-  bool refreshes_;  // neighbors are looked for where they were
+  bool narrow_;  // rows look at some of the centers
   Mode mode_;
   bool looked_at_all_ = false, weighed_ = false, swapped_ = false;  // the last of the turn before
   std::size_t turn_ = 0;
   std::int64_t moved_ = 0;  // in the turns of this iteration
   SketchSearch<T> search_;
   std::vector<Label> before_;  // labels before this turn
-  Neighbors graph_, before_graph_;
-  NeighborSearch<T> find_neighbors_;
-  NeighborRefresh<T> refresh_;
+  CenterGraph<T> graph_;
   Groups groups_;
 };
 

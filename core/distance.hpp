@@ -76,6 +76,8 @@ struct Kernels {
   // Exact in the same sense, but in T: inner products as `dots` below, the same bits on every CPU.
   void (*heads)(const T* const* rows, std::size_t m, const T* panels, std::size_t count, std::size_t d, T* out,
                 std::size_t stride);
+  // The least of (square + (base_j - 2 dot_j)) factor_j over `count` values, whole panels.
+  T (*least)(const T* dots, const T* base, const T* factor, T square, std::size_t count);
 
   // Fast: ||x - c||^2 in difference form, wrong by at most difference_error<T>(d) of it and underflow<T>(d).
   T (*near)(const T* x, const T* c, std::size_t d);

@@ -4,6 +4,7 @@
 #include "assign_elkan.hpp"
 #include "assign_exhaustive.hpp"
 #include "assign_neighborhood.hpp"
+#include "assign_rough.hpp"
 #include "running_mean.hpp"
 #include "survey.hpp"
 
@@ -64,6 +65,16 @@ std::unique_ptr<AnyEngine<T>> make_sketched(const Problem<T>& p, const Survey& s
   Mean<T> move(p.x, p.weights, survey, p.centers.n, options.unit);
   return std::make_unique<Engine<T, Turns<T>, AssignSketched<T>, Mean<T>>>(
       p, Turns<T>(options.turns), std::move(assign), std::move(move), std::move(pool));
+}
+
+template <class T>
+std::unique_ptr<AnyEngine<T>> make_rough(const Problem<T>& p, const Survey& survey, std::size_t neighbors,
+                                         std::size_t turns, int threads, Pool::Poll poll) {
+  auto pool = std::make_unique<Pool>(threads, std::move(poll));
+  const std::size_t k = p.centers.n;
+  AssignRough<T> assign(p.x, p.weights, std::min(neighbors, k), turns, *pool);
+  return std::make_unique<Engine<T, Turns<T>, AssignRough<T>, Mean<T>>>(
+      p, Turns<T>(turns), std::move(assign), Mean<T>(p.x, p.weights, survey, k), std::move(pool));
 }
 
 K2_COMPILED(, float)

@@ -29,6 +29,9 @@ template <class T>
 std::unique_ptr<AnyEngine<T>> make_sketched(const Problem<T>&, const Survey&, const Sketch<T>*, const SketchOptions&,
                                             int threads, Pool::Poll);
 template <class T>
+std::unique_ptr<AnyEngine<T>> make_rough(const Problem<T>&, const Survey&, std::size_t neighbors, std::size_t turns,
+                                         int threads, Pool::Poll);
+template <class T>
 std::unique_ptr<AnyEngine<T>> make_minibatch(const Problem<T>&, const typename RandomRows<T>::Options&, int threads,
                                              Pool::Poll);
 
@@ -43,6 +46,8 @@ std::unique_ptr<AnyEngine<T>> make_minibatch(const Problem<T>&, const typename R
                                                                Pool::Poll);                                            \
   how template std::unique_ptr<AnyEngine<T>> make_sketched<T>(const Problem<T>&, const Survey&, const Sketch<T>*,      \
                                                               const SketchOptions&, int, Pool::Poll);                  \
+  how template std::unique_ptr<AnyEngine<T>> make_rough<T>(const Problem<T>&, const Survey&, std::size_t, std::size_t, \
+                                                           int, Pool::Poll);                                           \
   how template class Sketch<T>;                                                                                        \
   how template class SeveralSearch<T>;                                                                                 \
   how template class GroupedSearch<T>;                                                                                 \

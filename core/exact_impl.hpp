@@ -243,6 +243,7 @@ void fill(Kernels<T>& table) {
   table.accumulate = accumulate<T>;
   table.extent = extent<T>;
   table.heads = wide::dots<T>;
+  table.least = wide::least<T>;
 }
 
 }  // namespace

@@ -111,6 +111,17 @@ void define(nb::module_& m, const char* name) {
       "graph"_a.none().noconvert(), nb::keep_alive<0, 6>());
 
   method(
+      m, "rough",
+      [](Matrix<T> x, Weights w, const Survey& s, Matrix<T> c, Labels l, std::size_t neighbors, std::size_t turns,
+         int threads) {
+        require(neighbors >= 1 && turns >= 1, "neighbors and turns must be at least 1");
+        require(l.has_value(), "rough iterations need labels");
+        return std::make_unique<B>(x, w, c, l,
+                                   [&](auto& p) { return make_rough(p, s, neighbors, turns, threads, interrupted); });
+      },
+      "neighbors"_a, "turns"_a);
+
+  method(
       m, "akm",
       [](Matrix<T> x, Weights w, const Survey& s, Matrix<T> c, Labels l, std::size_t checks, std::size_t trees,
          bool keep_previous, std::uint64_t seed, int threads) {

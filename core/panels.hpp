@@ -59,6 +59,10 @@ class Panels {
   void dots(const T* const* rows, std::size_t m, std::size_t p, std::size_t count, T* out, std::size_t stride) const {
     kernel_.dots(rows, m, packed_.data() + p * width() * centers_.d, count, centers_.d, out, stride);
   }
+  // Those of all packed centers, the same bits on every CPU.
+  void heads(const T* const* rows, std::size_t m, T* out, std::size_t stride) const {
+    kernel_.heads(rows, m, packed_.data(), panels_, centers_.d, out, stride);
+  }
   const T* base() const { return base_.data(); }
   const T* slack() const { return slack_.data(); }
   const T* shift() const { return shift_; }

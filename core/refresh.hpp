@@ -57,7 +57,7 @@ class NeighborRefresh {
   }
 
  private:
-  static constexpr std::size_t kBlock = 24, kNearest = 16, kAudited = 64;
+  static constexpr std::size_t kBlock = 24, kNearest = 16, kAudited = 32;
   static constexpr std::int32_t kNone = -1;
 
   static std::size_t every(std::size_t k) { return (k + kAudited - 1) / kAudited; }

@@ -1,6 +1,7 @@
-// Vectors as wide as the CPU's, and the tile of inner products they make. Compiled twice for each variant: fused in
-// tiles_*.cpp, and without fusing in exact_*.cpp. Each product of a row and a center is a sum of its own, in the order
-// of the columns; so the unfused one has the same bits on every CPU. Anonymous namespace only, see exact_impl.hpp.
+// Vectors as wide as the CPU's, the tile of inner products they make, and the least of what these tell. Compiled twice
+// for each variant: fused in tiles_*.cpp, and without fusing in exact_*.cpp. Each product of a row and a center is a
+// sum of its own, in the order of the columns; so the unfused one has the same bits on every CPU. Anonymous namespace
+// only, see exact_impl.hpp.
 #include <cstring>
 
 #include "distance.hpp"
@@ -91,6 +92,30 @@ void dots(const T* const* rows, std::size_t m, const T* panels, std::size_t coun
       last_rows<T, kTall - 1>(m - r, rows + r, first, panel, depth, first == 0, o + r * stride, stride);
     }
   }
+}
+
+// The smallest lane, by halves.
+template <class T, class V>
+inline T smallest(V v) {
+  if constexpr (sizeof(V) == 2 * sizeof(T)) {
+    return v[0] < v[1] ? v[0] : v[1];
+  } else {
+    typedef T Half __attribute__((vector_size(sizeof(V) / 2)));
+    Half halves[2];
+    std::memcpy(halves, &v, sizeof v);
+    return smallest<T>(halves[0] < halves[1] ? halves[0] : halves[1]);
+  }
+}
+
+// The least of (square + (base_j - 2 dot_j)) factor_j: the same bits on every CPU, if nothing is fused.
+template <class T>
+T least(const T* dots, const T* base, const T* factor, T square, std::size_t count) {
+  V<T> best = V<T>{} + static_cast<T>(__builtin_inf());
+  for (std::size_t j = 0; j < count; j += kLanes<T>) {
+    const V<T> v = (square + (load(base + j) - 2 * load(dots + j))) * load(factor + j);
+    best = v < best ? v : best;
+  }
+  return smallest<T>(best);
 }
 
 }  // namespace wide

@@ -8,7 +8,7 @@ import oracle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import blobs, problems, unequal
+from problems import blobs, divide, problems, unequal
 
 from k2means import GDI, Given, K2Means, Sketched, _core, cluster
 from k2means.cluster import prepare
@@ -74,6 +74,39 @@ def test_after_the_deadline_only_what_has_begun_is_done():
     )
     assert divided.ops.distances < hurried.ops.distances < whole.ops.distances
     assert energy(x, whole.labels, 60) < energy(x, hurried.labels, 60) < energy(x, divided.labels, 60)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("d", [3, 33])
+def test_a_rough_iteration_gives_a_row_to_the_cluster_that_costs_least(d, weighted, dtype):
+    k, x = 12, blobs(2000, d, 25, dtype)
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, len(x)) if weighted else None
+    centers, labels, _ = divide(x, k, weights=weights)
+    engine = _core.rough(x, weights, _core.survey(x, weights, 1), centers, labels, k, 1, 1)
+    moved = engine.step()[0]
+    got, rows, w = engine.labels(), np.arange(len(x)), np.ones(len(x)) if weights is None else weights
+    assert moved == (got != labels).sum() > 0
+    squares = ((x[:, None].astype(np.float64) - centers) ** 2).sum(axis=2)
+    size = np.bincount(labels, w)
+    cost = squares * size / (size + w[:, None])
+    cost[rows, labels] = squares[rows, labels] * size[labels] / (size[labels] - w)
+    assert len(np.unique(got)) == k  # so nobody was moved to fill an empty cluster
+    np.testing.assert_allclose(cost[rows, got], cost.min(axis=1), rtol=1e-4 if dtype == np.float32 else 1e-10)
+    assert engine.energy() == pytest.approx(energy(x, got, k, weights), rel=1e-6)
+
+
+@given(problems(), st.integers(1, 13), st.integers(1, 3))
+def test_rough_iterations_are_the_same_for_any_threads(problem, neighbors, turns):
+    x, weights, k = problem.x, problem.weights, len(problem.centers)
+    labels = (np.arange(len(x)) % k).astype(np.int32)
+    seen = []
+    for threads in (1, 2, 3):
+        survey = _core.survey(x, weights, threads)
+        engine = _core.rough(x, weights, survey, problem.centers, labels, neighbors, turns, threads)
+        steps = [engine.step() for _ in range(3)]
+        seen.append((steps, engine.labels().tobytes(), engine.centers().tobytes()))
+    assert seen[0] == seen[1] == seen[2]
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])

@@ -295,6 +295,24 @@ TEST(the_scan_of_a_split_is_the_running_sum_with_the_same_bits_in_every_variant)
 }
 
 template <class T>
+void check_least() {
+  for (const std::size_t count : {32u, 64u, 128u}) {  // whole panels of every variant
+    const auto dots = draw<T>(count, 1), base = draw<T>(count, 2);
+    auto factor = draw<T>(count, 3);
+    for (T& f : factor) f = std::abs(f);
+    T want = std::numeric_limits<T>::infinity();
+    for (std::size_t j = 0; j < count; ++j) want = std::min(want, (T(3) + (base[j] - 2 * dots[j])) * factor[j]);
+    for (const auto& v : variants<T>()) {
+      CHECK(same_bits(v.table.least(dots.data(), base.data(), factor.data(), T(3), count), want));
+    }
+  }
+}
+TEST(the_least_has_the_same_bits_in_every_variant) {
+  check_least<float>();
+  check_least<double>();
+}
+
+template <class T>
 void check_cut() {
   for (const std::size_t d : {1u, 5u, 16u, 31u, 70u}) {
     const std::size_t n = 60, count = 45;

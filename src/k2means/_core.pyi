@@ -82,6 +82,16 @@ def sketched(
     graph: NDArray[np.int32] | None,
     threads: int,
 ) -> _Engine: ...
+def rough(
+    x: _Rows,
+    weights: NDArray[np.float64] | None,
+    survey: Survey,
+    centers: _Rows,
+    labels: NDArray[np.int32] | None,
+    neighbors: int,
+    turns: int,
+    threads: int,
+) -> _Engine: ...
 def means(x: _Rows, weights: NDArray[np.float64] | None, labels: NDArray[np.int32], k: int, threads: int) -> _Rows: ...
 def akm(
     x: _Rows,

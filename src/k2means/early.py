@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 from . import _core
 from .loop import Ops, Record, Stop, run
 from .measure import means
-from .methods import Problem, Sketched
+from .methods import Problem
 
-ROUGH = Sketched(32, turns=2, swaps=False, exact=False)
-# Iterations end with one that saves less than this of the energy: the more the rows here tell of the real ones, the
-# longer these bring as much.
-LITTLE, LITTLE_OF_ALL = 0.006, 0.002
+NEIGHBORS, TURNS = 32, 2
+LITTLE = 0.002  # of the energy; iterations end with one that saves less
 ROUNDS = 16  # of swaps, at most; each is followed by
 AFTER_SWAPS = 3  # iterations, at most
 SAVED = 0.0003  # of the energy; swaps end with a round that saves less
@@ -28,9 +26,8 @@ def refine_early(
 ) -> tuple[NDArray[np.int32], Ops]:
     """Better labels than those of the problem, whose rows tell all of the real ones or not, and what they cost.
     Nothing begins after the deadline, by time.perf_counter(), but the first iteration."""
-    little = LITTLE_OF_ALL if tells_all else LITTLE
     x, weights, threads, k = problem.x, problem.weights, problem.n_threads, len(problem.centers)
-    labels, ops = _iterate(problem, little, iterations, deadline)
+    labels, ops = _iterate(problem, iterations, deadline)
     if not tells_all:  # what is saved by swaps may lie in what the rows here do not tell
         return labels, ops
     for key in rng.integers(0, 2**63, size=ROUNDS).tolist():
@@ -41,18 +38,19 @@ def refine_early(
         if saved < SAVED:
             break
         centers = means(x, weights, labels, k, threads)
-        labels, more = _iterate(replace(problem, centers=centers, labels=labels), little, AFTER_SWAPS, deadline)
+        labels, more = _iterate(replace(problem, centers=centers, labels=labels), AFTER_SWAPS, deadline)
         ops += more
     return labels, ops
 
 
-def _iterate(problem: Problem, little: float, most: int, deadline: float) -> tuple[NDArray[np.int32], Ops]:
+def _iterate(problem: Problem, most: int, deadline: float) -> tuple[NDArray[np.int32], Ops]:
     energies: list[Any] = [np.inf]
 
     def brings_little(record: Record) -> bool:
         energies.append(record.energy)
-        return bool(energies[-1] > (1 - little) * energies[-2])
+        return bool(energies[-1] > (1 - LITTLE) * energies[-2])
 
-    engine = ROUGH.bind(problem)
+    p = problem
+    engine = _core.rough(p.x, p.weights, p.survey, p.centers, p.labels, NEIGHBORS, TURNS, p.n_threads)
     trace = run(engine, Stop(max_iter=most, seconds=deadline), brings_little, started=0.0)
     return engine.labels(), sum((r.ops for r in trace), Ops())

@@ -18,7 +18,6 @@ from .measure import LONG, ROOM, means, tells_enough
 from .methods import SKETCH, Problem
 
 NEARLY_ALL = 0.999  # of the energy
-MANY_VALUES = 1 << 22  # so many that an iteration costs what its rows do
 
 
 @dataclass(frozen=True)
@@ -163,8 +162,8 @@ class GDI:
             rows, weights, survey, k, int(self.iterations), random_key(rng), threads, fast=not self.exact
         )
         ops = Ops(*counted)
-        # An iteration on sketches costs less, of many values at least, but brings only what they tell.
-        pays = not short or (data.rows.size >= MANY_VALUES and data.sketches.caught * d > 1.5 * SKETCH)
+        # An iteration on sketches costs less, but brings only what they tell.
+        pays = not short or data.sketches.caught * d > 1.5 * SKETCH
         if self.early and pays:
             problem = Problem(rows, weights, survey, centers, labels, threads)
             tells_all = not short or data.sketches.caught > NEARLY_ALL
