@@ -180,6 +180,9 @@ class Explorer:
         self.note(run)
         if run.centers is not None:
             self.kept[run.iterations] = run.centers
+        if run.start is not None:
+            self.kept[0] = run.start[1]
+            self.energy(0)
         return run
 
     def note(self, run: Run, start: int = 0) -> None:
@@ -258,7 +261,8 @@ class Explorer:
     def crossing(self, level: float) -> int | None:
         """The first iteration whose centers are at the level, by their exact energy."""
         found = self.found
-        order = sorted(found.exact) if self.runner.counts is not None else list(range(1, found.last + 1))
+        first = 0 if 0 in found.exact else 1
+        order = sorted(found.exact) if self.runner.counts is not None else list(range(first, found.last + 1))
         at = next((i for i, t in enumerate(order) if (found.ratio(t) or np.inf) <= level), len(order) - 1)
         while self.energy(order[at]) > level:  # a report may have promised too much
             at += 1
@@ -327,7 +331,7 @@ def repetition(runner: Runner, p: Problem, found: Explored, R: float) -> Timed:
     run = runner.fit(p, found.last)
     deviation = check_same(runner, run, found, R)
     if run.stamps is not None:
-        seconds = dict(enumerate(run.stamps, start=1))
+        seconds = ({} if run.start is None else {0: run.start[0]}) | dict(enumerate(run.stamps, start=1))
     else:
         wanted = sorted(found.exact) if runner.counts else found.wanted
         seconds = {t: runner.fit(p, t).seconds for t in wanted if t != found.last} | {found.last: run.seconds}

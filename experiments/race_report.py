@@ -60,6 +60,8 @@ Seconds until the centers are at a given energy, initialisation included; loadin
 is not. R is the energy of Lloyd from k-means++ (100 iterations, mean of 3 seeds; from k = 4096 on 50 iterations, one
 seed). Whether a level is reached is decided by an exact pass, each row with its nearest center, the same for everybody;
 between the levels, curves are what the runner itself reports. All runners start from one seed.
+The centers that ours starts from count too, from the moment they are there, as superkmeans' hierarchical ones do
+without refinement; those of a random or k-means++ start are far above 1.02 R.
 
 - A peer is run with all rows until it is at R, converges, has used its budget, or has done {MAX_ITER} iterations; and
   once at its shipped defaults, which may take a sample of the rows (a point).

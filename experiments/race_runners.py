@@ -55,7 +55,8 @@ class Problem:
 @dataclass
 class Run:
     """One timed call. `stamps[t - 1]` is when the centers of iteration t were there; `reported[t]` is what the runner
-    says of their energy, 0 being the start; `centers` None: stopped on the way."""
+    says of their energy, 0 being the start; `centers` None: stopped on the way. `start`: the centers before the first
+    iteration, and when they were there."""
 
     centers: Centers | None
     seconds: float
@@ -63,6 +64,7 @@ class Run:
     init: float | None = None
     stamps: list[float] | None = None
     reported: dict[int, float] = field(default_factory=dict)
+    start: tuple[float, Centers] | None = None
     labels: float | None = None  # seconds of a pass over the labels that the call makes after its centers
 
 
@@ -123,6 +125,25 @@ def fit_seconds(model: Any, x: NDArray[np.float32]) -> float:
 # ---- ours --------------------------------------------------------------------------------------------------------
 
 
+@dataclass
+class Watched:
+    """An initialisation that keeps what it gave, and when."""
+
+    init: Any
+    elapsed: Callable[[], float]
+    gave: tuple[float, Any, Any] | None = None
+
+    def __call__(self, data: Any, k: int, rng: np.random.Generator) -> Any:
+        start = self.init(data, k, rng)
+        self.gave = self.elapsed(), data, start
+        return start
+
+    def start(self) -> tuple[float, Centers]:
+        assert self.gave is not None
+        seconds, data, start = self.gave
+        return seconds, data.to_original(start.centers)
+
+
 class Ours(Runner):
     """`cluster` with stated parts. The energy of its trace pairs labels with centers that moved since: a bound."""
 
@@ -152,11 +173,13 @@ class Ours(Runner):
 
         stop = Stop(max_iter=iterations, tol=p.tol)
         with clock() as elapsed:
+            watched = Watched(self.init, elapsed)
             result = cluster(
-                p.x, p.k, method=self.method, init=self.init, stop=stop, seed=p.seed, n_threads=p.threads,
+                p.x, p.k, method=self.method, init=watched, stop=stop, seed=p.seed, n_threads=p.threads,
                 on_step=on_step,
             )  # fmt: skip
         run.centers, run.seconds, run.iterations = result.centers, elapsed(), result.n_iter
+        run.start = watched.start()
         return run
 
     def label(self, p: Problem, centers: Centers) -> None:

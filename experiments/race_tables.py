@@ -58,7 +58,7 @@ class Best:
 
     def per_iteration(self, first: int = 20) -> float | None:
         """Mean seconds of the first iterations, the very first and the initialisation left out."""
-        timed = [(t, s) for t, s, _ in self.points if t <= first]
+        timed = [(t, s) for t, s, _ in self.points if 1 <= t <= first]
         if len(timed) < 2:
             return None
         (a, begin), (b, end) = timed[0], timed[-1]

@@ -30,8 +30,9 @@ class Scripted(Runner):
 
     package = module = "numpy"  # which is there
 
-    def __init__(self, exact, reported=None, name="scripted", stamps=True, warm=False, stops=True):
+    def __init__(self, exact, reported=None, name="scripted", stamps=True, warm=False, stops=True, start=False):
         super().__init__(name)
+        self.start = start  # the last energy of the script is that of the start
         self.exact, self.told = exact, reported or exact
         self.stamped, self.warm, self.stops = stamps, warm, stops
         self.calls = []
@@ -48,9 +49,9 @@ class Scripted(Runner):
         reported = {i: 100 * self.told[i - 1] for i in range(1, t + 1)} if self.told is not None else {}
         if enough is not None:
             t = next((i for i in range(1, t + 1) if enough(i, reported.get(i, np.inf))), t)
-        return Run(
-            np.array([t]), float(t), t, stamps=list(range(1, t + 1)) if self.stamped else None, reported=reported
-        )
+        start = (0.5, np.array([0])) if self.start else None
+        stamps = list(range(1, t + 1)) if self.stamped else None
+        return Run(np.array([t]), float(t), t, stamps=stamps, reported=reported, start=start)
 
     def more(self, p, centers, iterations):
         if not self.warm:
@@ -89,6 +90,14 @@ def test_a_peer_ends_at_the_reference_and_ours_goes_on(by_script):
     ours.ours = True
     assert by_script(peer).last == 3
     assert by_script(ours).last == 5
+
+
+def test_the_start_counts_where_it_is_known(by_script):
+    first = Scripted([1.004, 0.999, 1.015], start=True)
+    found = by_script(first)
+    assert found.hits == {1.02: 0, 1.01: 1, 1.005: 1, 1.0: 2}
+    assert race.repetition(first, P, found, 100.0).seconds[0] == 0.5
+    assert 0 not in by_script(Scripted([1.004, 0.999])).exact
 
 
 def test_a_report_that_is_too_early_or_too_late_does_not_move_a_peers_hit(by_script):
