@@ -38,7 +38,9 @@ class AssignSketched {
               : options.swaps   ? Mode::hartigan
                                 : Mode::late),
         search_(std::move(search)),
-        graph_(options.neighbors) {}
+        graph_(options.neighbors),
+        changed_(k, 0),
+        looked_(options.turns, 0) {}
 
   // The rows whose turn it is.
   Assigned operator()(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, Pool& pool) {
@@ -47,9 +49,20 @@ class AssignSketched {
     const bool first = labels[0] == kUnassigned;
     weighed_ = mode_ != Mode::plain && mode_ != Mode::exact && !first;
     search_.prepare(centers, labels, weighed_, pool);
+    ++time_;
+    for (std::size_t j = 0; j < centers.k; ++j) {
+      if (centers.drift[j] != 0) changed_[j] = time_;
+    }
     Assigned out;
     swapped_ = mode_ == Mode::swaps && swap_clusters(x, centers.k, labels, out, pool);
     if (!swapped_) out += look(x, centers, labels, first, pool);
+    if (mode_ == Mode::exact) {
+      looked_[turn_] = time_;  // these rows have the nearest of all centers as they are
+    } else if (looked_[0] > 0) {
+      for (std::size_t i = 0; i < labels.size(); ++i) {
+        if (labels[i] != before_[i]) changed_[static_cast<std::size_t>(labels[i])] = time_;
+      }
+    }
     moved_ += out.moved;
     if (++turn_ == options_.turns) {
       looked_at_all_ = mode_ == Mode::exact;
@@ -65,7 +78,7 @@ class AssignSketched {
   Assigned settle(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, bool afresh, Pool& pool) {
     weighed_ = false;
     search_.prepare(centers, labels, weighed_, pool);
-    return over_all(x, centers, labels, 1, afresh, pool);
+    return over_all(x, centers, labels, 1, false, afresh, pool);
   }
 
   // How many rows sketches prove to have the nearest of all centers; nothing changes.
@@ -118,6 +131,7 @@ class AssignSketched {
   static constexpr std::int64_t kBeforeSwaps = 20, kBeforePlain = 1000;  // at most one row in so many moves
   static constexpr double kSwapsSave = 0.0003;  // of the energy, at least; else they are not tried again
   static constexpr std::size_t kMany = 256;     // centers, from which on it pays to ask which are within reach
+  static constexpr std::size_t kNews = 512;     // centers, up to which those that changed are looked at alone
   static constexpr double kRecall = 0.8, kLateRecall = 0.95;  // of the true neighbors; late: swaps are over
 
   // Whether it saved enough. If not, nothing has changed, and it is not tried again.
@@ -138,7 +152,11 @@ class AssignSketched {
     Assigned out;
     std::uint64_t for_graph = 0;
     if (first || mode_ == Mode::exact || !narrow_) {
-      out = over_all(x, centers, labels, first ? 1 : options_.turns, false, pool);
+      const bool again = mode_ == Mode::exact && looked_[turn_] > 0;
+      if (again) find_changed();
+      if (again && news_ids_.empty()) return out;  // nothing has changed
+      const bool few = again && news_ids_.size() <= kNews;
+      out = over_all(x, centers, labels, first ? 1 : options_.turns, few, false, pool);
     } else {
       const double enough = mode_ == Mode::hartigan ? kRecall : kLateRecall;
       if (turn_ == 0 || graph_.empty()) for_graph = graph_.follow(centers, enough, pool);
@@ -152,8 +170,9 @@ class AssignSketched {
     return out;
   }
 
-  Assigned over_all(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, std::size_t turns, bool afresh,
-                    Pool& pool) {
+  // `few`: those that find_changed() found are so few that it pays to look at them alone.
+  Assigned over_all(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, std::size_t turns, bool few,
+                    bool afresh, Pool& pool) {
     constexpr std::size_t kBlock = SketchSearch<T>::kBlock;
     if (labels[0] == kUnassigned) {
       return pool.tally<Assigned>(x.n, kBlock, [&](std::size_t a, std::size_t b, int worker) {
@@ -163,8 +182,10 @@ class AssignSketched {
       });
     }
     if (centers.k >= kMany && !weighed_) {
+      if (few) news_.pack(search_.all(), news_ids_);
       return over_pieces(x, centers, labels, turns, afresh, pool,
                          [&](const auto& piece, int worker, Ops& ops) -> auto& {
+                           if (few && changed_[piece.cluster] <= looked_[turn_]) return std::as_const(news_);
                            return search_.within_reach(centers, groups_.rows(piece), piece.cluster, worker, ops);
                          });
     }
@@ -173,6 +194,15 @@ class AssignSketched {
     return pool.tally<Assigned>(groups_.order().size(), kBlock, [&](std::size_t a, std::size_t b, int worker) {
       return search_.look(x, centers, labels, groups_.order().subspan(a, b - a), search_.all(), afresh, worker);
     });
+  }
+
+  // The centers that have changed since the rows whose turn it is looked at all. Only these can win a row from a center
+  // that has not changed since: not moved, and joined by nobody.
+  void find_changed() {
+    news_ids_.clear();
+    for (std::size_t j = 0; j < changed_.size(); ++j) {
+      if (changed_[j] > looked_[turn_]) news_ids_.push_back(static_cast<Label>(j));
+    }
   }
 
   // The rows of a cluster together, with the centers that choose(piece, worker, ops) packs for them.
@@ -198,6 +228,10 @@ class AssignSketched {
   std::vector<Label> before_;  // labels before this turn
   CenterGraph<T> graph_;
   Groups groups_;
+  std::uint64_t time_ = 0;                       // turns so far
+  std::vector<std::uint64_t> changed_, looked_;  // when a center moved last or was joined; when a turn's rows saw all
+  std::vector<Label> news_ids_;
+  Packed<T> news_;
 };
 
 }  // namespace k2

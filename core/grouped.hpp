@@ -61,7 +61,8 @@ class GroupedSearch {
   };
 
   struct Scratch {
-    std::vector<T> dots, scores, lows;
+    std::vector<T> dots, lows, zeros;
+    std::vector<typename Packed<T>::Length> length;  // of each row
     std::vector<std::pair<T, Label>> order;
     std::vector<std::int32_t> found;
     std::vector<Label> nearest, others;  // groups to look at: one for each row; the other probes
@@ -85,14 +86,17 @@ class GroupedSearch {
   void choose(Rows<const T> x, std::size_t a, std::size_t b, std::size_t probes, Scratch& s) const {
     const Rows<const T> h = sketches(x);
     const std::size_t padded = middles_.size();
-    s.nearest.clear(), s.others.clear();
-    grow(s.dots, kBlock * padded);
+    s.nearest.clear(), s.others.clear(), s.length.clear();
+    grow(s.dots, kBlock * padded), grow(s.found, padded), s.zeros.assign(padded, T(0));
     for (std::size_t first = a; first < b; first += kBlock) {
       const T* rows[kBlock];
       const std::size_t size = std::min(kBlock, b - first);
       for (std::size_t r = 0; r < size; ++r) rows[r] = h[first + r];
       middles_.panels.dots(rows, size, 0, middles_.panels.panels(), s.dots.data(), padded);
-      for (std::size_t r = 0; r < size; ++r) choose(s.dots.data() + r * padded, probes, s);
+      for (std::size_t r = 0; r < size; ++r) {
+        s.length.push_back(Packed<T>::length(rows[r], h.d));
+        choose(s.dots.data() + r * padded, probes, s);
+      }
     }
   }
 
@@ -100,19 +104,24 @@ class GroupedSearch {
   // of the lowest in every eight: so few are left to be put in order.
   void choose(const T* dots, std::size_t probes, Scratch& s) const {
     const T* base = middles_.panels.base();
-    const std::size_t eighth = (groups_.size() + 7) / 8;
-    s.scores.assign(8 * eighth, std::numeric_limits<T>::infinity());
-    for (std::size_t g = 0; g < groups_.size(); ++g) s.scores[g] = base[g] - 2 * dots[g];
-    s.lows.assign(s.scores.begin(), s.scores.begin() + static_cast<std::ptrdiff_t>(eighth));
-    for (std::size_t g = eighth; g < s.scores.size(); g += eighth) {
-      for (std::size_t e = 0; e < eighth; ++e) s.lows[e] = std::min(s.lows[e], s.scores[g + e]);
+    const std::size_t count = groups_.size(), eighth = (count + 7) / 8;
+    auto score = [&](std::size_t g) { return base[g] - 2 * dots[g]; };
+    s.lows.resize(eighth);
+    for (std::size_t e = 0; e < eighth; ++e) s.lows[e] = score(e);
+    for (std::size_t g = eighth; g < count; g += eighth) {
+      for (std::size_t e = 0; e < std::min(eighth, count - g); ++e) s.lows[e] = std::min(s.lows[e], score(g + e));
     }
-    const auto last = s.lows.begin() + static_cast<std::ptrdiff_t>(std::min(probes, s.lows.size()) - 1);
-    std::nth_element(s.lows.begin(), last, s.lows.end());
-    const T limit = probes > s.lows.size() ? std::numeric_limits<T>::infinity() : *last;
+    T limit = std::numeric_limits<T>::infinity();
+    if (probes <= eighth) {
+      const auto last = s.lows.begin() + static_cast<std::ptrdiff_t>(probes - 1);
+      std::nth_element(s.lows.begin(), last, s.lows.end());
+      limit = std::nextafter(*last, limit);
+    }
+    // What passes has score + square < 0.
+    const Gate<T> below{base, s.zeros.data(), s.zeros.data(), s.zeros.data(), T(0), -limit, T(0), T(0)};
     s.order.clear();
-    for (std::size_t g = 0; g < groups_.size(); ++g) {
-      if (s.scores[g] <= limit) s.order.emplace_back(s.scores[g], static_cast<Label>(g));
+    for (std::size_t f = 0, m = kernel_.survivors(dots, below, middles_.size(), s.found.data()); f < m; ++f) {
+      s.order.emplace_back(score(static_cast<std::size_t>(s.found[f])), s.found[f]);
     }
     std::nth_element(s.order.begin(), s.order.begin() + static_cast<std::ptrdiff_t>(probes - 1), s.order.end());
     std::iter_swap(s.order.begin(),
@@ -145,7 +154,7 @@ class GroupedSearch {
       const Row i = rows[r];
       const T* dots = s.dots.data() + r * padded;
       Closest& best = s.best[i - a];
-      Gate<T> gate = packed.gate(sketches[r], h.d, sketch_ ? sketch_->margin()[i] : T(0));
+      Gate<T> gate = packed.gate(s.length[i - a], sketch_ ? sketch_->margin()[i] : T(0));
       auto score = [&](std::int32_t e) { return k2::score(gate, dots, static_cast<std::size_t>(e)); };
       auto narrow = [&] {
         gate.reach = T(std::sqrt(best.farthest() * (1 + 2 * error) + 2 * lost) * (1 + 8 * kUnit<T>));

@@ -48,18 +48,20 @@ struct Packed {
   std::size_t size() const { return stretch.size(); }  // whole panels
   Label id(std::int32_t slot) const { return panels.id(static_cast<std::size_t>(slot)); }
 
-  // For a row with this sketch of d numbers, still closed: nobody is within a reach of zero.
-  Gate<T> gate(const T* row, std::size_t d, T own_margin) const {
+  // What a gate must know of a row with this sketch of d numbers: not less than its norm, not more than its square.
+  struct Length {
+    T norm, square;
+  };
+  static Length length(const T* row, std::size_t d) {
     const double error = difference_error<T>(d), square = static_cast<double>(kernels<T>().square(row, d));
-    return {panels.base(),
-            panels.slack(),
-            stretch.data(),
-            margin.data(),
-            T(std::sqrt(square) * (1 + 2 * error)),
-            T(square * (1 - 8 * error) - underflow<T>(d)),
-            T(0),
-            own_margin};
+    return {T(std::sqrt(square) * (1 + 2 * error)), T(square * (1 - 8 * error) - underflow<T>(d))};
   }
+
+  // Still closed: nobody is within a reach of zero.
+  Gate<T> gate(const Length& row, T own_margin) const {
+    return {panels.base(), panels.slack(), stretch.data(), margin.data(), row.norm, row.square, T(0), own_margin};
+  }
+  Gate<T> gate(const T* row, std::size_t d, T own_margin) const { return gate(length(row, d), own_margin); }
 
  private:
   void fill() {

@@ -148,6 +148,11 @@ class SketchSearch {
     }
   }
 
+  // Row i is not farther than this from center l.
+  void remember(Row i, std::size_t l, double upper) {
+    upper_[i] = static_cast<float>(upper - clock_[l] + (upper + clock_[l]) * 0x1p-22);
+  }
+
   // One row: measure those that pass the gate, the most likely first, for it may close the gate to others.
   Assigned choose(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, Row i, const Packed<T>& packed,
                   Gate<T>& gate, bool afresh, const T* dots, std::vector<std::int32_t>& found) {
@@ -185,7 +190,10 @@ class SketchSearch {
       if (!asked_ && packed.panels.id(slot) == own) {     // then the product alone tells nearly as much as the distance
         const auto norm = static_cast<double>(gate.norm);
         const double above = packed.panels.upper(k2::score(gate, dots, slot), slot, norm) + norm * norm;
-        upper = std::min(upper, std::sqrt(above));
+        if (std::sqrt(above) < upper) {
+          if (!(upper < std::numeric_limits<double>::infinity())) remember(i, l, std::sqrt(above));
+          upper = std::sqrt(above);
+        }
       }
       if (upper < std::numeric_limits<double>::infinity()) {  // then perhaps it need not be measured at all
         open_for(upper * upper * keeps);
@@ -205,9 +213,7 @@ class SketchSearch {
     }
     out.moved = contest.best() != own;
     if (out.moved) labels[i] = contest.best();  // a write, even of the same, would take it from other cores' caches
-    const double upper = Slack::of<T>(x.d).above(contest.square());
-    const double since = clock_[static_cast<std::size_t>(contest.best())];
-    upper_[i] = static_cast<float>(upper - since + (upper + since) * 0x1p-22);
+    remember(i, static_cast<std::size_t>(contest.best()), Slack::of<T>(x.d).above(contest.square()));
     return out;
   }
 

@@ -221,3 +221,21 @@ def test_rows_that_differ_only_outside_the_directions_still_make_k_clusters():
 def test_bad_settings_are_named(make, words):
     with pytest.raises((TypeError, ValueError), match=words):
         make()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("turns", [1, 2, 4])
+@pytest.mark.parametrize("d", [12, 60])
+def test_later_looks_at_all_centers_are_short_and_miss_nothing(d, turns, weighted):
+    """With few neighbours, rows find their nearest center only when they look at all, again and again."""
+    x, k = blobs(6000, d, 200, np.float32), 300
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, len(x)) if weighted else None
+    method = Sketched(4, turns=turns, swaps=False)
+    r = cluster(x, k, method=method, init=GDI(), sample_weight=weights, stop=Stop(max_iter=300))
+    assert r.converged
+    squares = ((x[:, None].astype(np.float64) - r.centers) ** 2).sum(axis=2)
+    own = squares[np.arange(len(x)), r.labels]
+    assert (own <= squares.min(axis=1) * (1 + 1e-5)).all()
+    if d == 12:  # else one such look is enough
+        products = [record.ops.products for record in r.trace]
+        assert products[-1] < 0.5 * max(products)
