@@ -13,6 +13,7 @@
 #include "panels.hpp"
 #include "parallel.hpp"
 #include "types.hpp"
+#include "weighing.hpp"
 
 namespace k2 {
 
@@ -20,7 +21,7 @@ template <class T>
 class AssignRough {
  public:
   AssignRough(Rows<const T> x, const double* weights, std::size_t neighbors, std::size_t turns, Pool& pool)
-      : turns_(turns), weights_(weights), square_(x.n), graph_(neighbors), scratch_(std::size_t(pool.size())) {
+      : turns_(turns), weighing_(x.n, weights), square_(x.n), graph_(neighbors), scratch_(std::size_t(pool.size())) {
     const std::vector<T> origin(x.d, T(0));
     pool.for_chunks(x.n, 4096, [&](std::size_t a, std::size_t b, int) {
       for (std::size_t i = a; i < b; ++i) square_[i] = T(kernel_.squared_distance(x[i], origin.data(), x.d));
@@ -32,8 +33,7 @@ class AssignRough {
     Assigned out;
     if (turn_ == 0) out.ops.distances = graph_.follow(centers, kRecall, pool);
     all_.pack({centers.value.data(), centers.k, centers.d}, nullptr, pool);
-    size_.assign(centers.k, 0.0);
-    for (std::size_t i = 0; i < x.n; ++i) size_[static_cast<std::size_t>(labels[i])] += weight(i);
+    weighing_.hartigan(labels, centers.k);
     groups_.sort({x.n, turns_, turn_}, labels, centers.k, kPiece);
     turn_ = (turn_ + 1) % turns_;
     return out += pool.tally<Assigned>(groups_.pieces().size(), 1, [&](std::size_t p, std::size_t, int worker) {
@@ -52,8 +52,6 @@ class AssignRough {
     Panels<T> list;
     std::vector<T> dots, base, factor;
   };
-
-  double weight(std::size_t i) const { return weights_ ? weights_[i] : 1.0; }
 
   // Rows of cluster l: those for which another counts for less than l.
   Assigned look(Rows<const T> x, std::span<Label> labels, std::span<const Row> rows, std::size_t l, Scratch& s) {
@@ -75,12 +73,11 @@ class AssignRough {
       s.list.heads(row, block.size(), s.dots.data(), padded);
       for (std::size_t r = 0; r < block.size(); ++r) {
         const Row i = block[r];
-        const double w = weight(i);
-        if (size_[l] <= w * (1 + 0x1p-30)) continue;  // it is alone
-        if (weights_ || first + r == 0) weigh(ids, w, s.factor);
+        if (weighing_.alone(i, l)) continue;
+        if (weighing_.weights() || first + r == 0) weigh(ids, i, s.factor);
         const T *dots = s.dots.data() + r * padded, square = square_[i];
         auto value = [&](std::size_t j) { return (square + (s.base[j] - 2 * dots[j])) * s.factor[j]; };
-        const T stays = (square + (s.list.base()[own] - 2 * dots[own])) * T(size_[l] / (size_[l] - w));
+        const T stays = (square + (s.list.base()[own] - 2 * dots[own])) * T(weighing_.own(i, l));
         const T least = kernel_.least(dots, s.base.data(), s.factor.data(), square, padded);
         if (!(least < stays)) continue;
         std::size_t j = 0;
@@ -91,21 +88,17 @@ class AssignRough {
     return out;
   }
 
-  // What joining each of these clusters costs a row of weight w, by its squared distance.
-  void weigh(std::span<const Label> ids, double w, std::vector<T>& factor) const {
-    for (std::size_t j = 0; j < ids.size(); ++j) {
-      const double size = size_[static_cast<std::size_t>(ids[j])];
-      factor[j] = T(size / (size + w));
-    }
+  // What the distance of row i to each of these counts for.
+  void weigh(std::span<const Label> ids, Row i, std::vector<T>& factor) const {
+    for (std::size_t j = 0; j < ids.size(); ++j) factor[j] = T(weighing_.other(i, static_cast<std::size_t>(ids[j])));
   }
 
   const Kernels<T>& kernel_ = kernels<T>();
   std::size_t turns_, turn_ = 0;
-  const double* weights_;
+  Weighing weighing_;
   Large<T> square_;  // of each row's length
   CenterGraph<T> graph_;
   Panels<T> all_;
-  std::vector<double> size_;  // the weight of each cluster
   Groups groups_;
   std::vector<Scratch> scratch_;
 };

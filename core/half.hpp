@@ -15,6 +15,9 @@ struct Half {
   double energy = 0.0, weight = 0.0;
 };
 
+// Of a half: lighter than that part of the other, little is left of its digits beside it.
+inline constexpr double kLight = 0x1p-20;
+
 // Means and energies of both halves from the sum of a about the mean of the whole, its weight and its spread, and the
 // weight of the rest: no pass over the rows (Lemma 1).
 inline void halve(const Half& whole, const std::vector<double>& sum, double weight, double rest, double spread, Half& a,

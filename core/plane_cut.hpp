@@ -37,8 +37,6 @@ class PlaneCut {
   }
 
  private:
-  static constexpr double kLight = 0x1p-20;  // of a side, beside which little is left of the other's digits
-
   const Kernels<T>& kernel_ = kernels<T>();
   Rows<const T> x_;
   const double* weights_;

@@ -53,7 +53,6 @@ class ProjectiveSplit {
   }
 
  private:
-  static constexpr double kLight = 0x1p-20;
   static constexpr std::size_t kSample = 1024, kMany = 1024;
 
   // c_a - c_b for two random rows (line 2); if they keep being equal, from the mean to the row farthest from it.
