@@ -23,7 +23,7 @@ class Elkan {
     }
     if (fresh && x.n > 0 && labels[0] == kUnassigned) return start(x, centers, labels, pool);
 
-    groups_.sort(labels, centers.k, labels.size());
+    groups_.sort(labels, centers.k, labels.size(), pool);
     Assigned out = pool.tally<Assigned>(
         centers.k, 1, [&](std::size_t l, std::size_t, int) { return assign_cluster(x, centers, l, labels); });
     out.ops.distances += static_cast<std::uint64_t>(centers.k) * (centers.k - 1) / 2;

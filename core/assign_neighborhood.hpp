@@ -25,7 +25,7 @@ class AssignNeighborhood {
 
     std::swap(graph_, before_);
     find_neighbors_(centers, width_, before_, graph_, pool);
-    groups_.sort(labels, centers.k, kPiece);
+    groups_.sort(labels, centers.k, kPiece, pool);
     const View<T> view{x, centers, find_neighbors_.panels(), graph_, labels};
     Assigned out = pool.tally<Assigned>(groups_.pieces().size(), 1, [&](std::size_t p, std::size_t, int worker) {
       const Groups::Piece& piece = groups_.pieces()[p];

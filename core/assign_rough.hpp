@@ -33,8 +33,8 @@ class AssignRough {
     Assigned out;
     if (turn_ == 0) out.ops.distances = graph_.follow(centers, kRecall, pool);
     all_.pack({centers.value.data(), centers.k, centers.d}, nullptr, pool);
-    weighing_.hartigan(labels, centers.k);
-    groups_.sort({x.n, turns_, turn_}, labels, centers.k, kPiece);
+    weighing_.hartigan(labels, centers.k, pool);
+    groups_.sort({x.n, turns_, turn_}, labels, centers.k, kPiece, pool);
     turn_ = (turn_ + 1) % turns_;
     return out += pool.tally<Assigned>(groups_.pieces().size(), 1, [&](std::size_t p, std::size_t, int worker) {
       const Groups::Piece& piece = groups_.pieces()[p];

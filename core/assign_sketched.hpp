@@ -84,7 +84,7 @@ class AssignSketched {
   // How many rows sketches prove to have the nearest of all centers; nothing changes.
   std::size_t certify(Rows<const T> x, const Centers<T>& centers, std::span<const Label> labels, Pool& pool) {
     search_.prepare(centers, labels, false, pool);
-    groups_.sort(labels, centers.k, kPiece);
+    groups_.sort(labels, centers.k, kPiece, pool);
     return pool.tally<std::size_t>(groups_.pieces().size(), 1, [&](std::size_t p, std::size_t, int worker) {
       const auto& piece = groups_.pieces()[p];
       const auto rows = groups_.rows(piece);
@@ -113,7 +113,7 @@ class AssignSketched {
   bool weighed() const { return weighed_; }
 
   // The energy has risen, as it may when many rows move at once: take the turn back, and compare plainly from now on.
-  // Swaps that only sketches take for good are not tried again.
+  // Swaps that raised it, by rounding or because centers are unit vectors and no means, are not tried again.
   void undo(std::span<Label> labels) {
     for (std::size_t i = 0; i < labels.size(); ++i) {
       if (labels[i] == before_[i]) continue;
@@ -136,9 +136,9 @@ class AssignSketched {
 
   // Whether it saved enough. If not, nothing has changed, and it is not tried again.
   bool swap_clusters(Rows<const T> x, std::size_t k, std::span<Label> labels, Assigned& out, Pool& pool) {
-    ClusterSwaps<T> swap(search_.shapes(x), search_.weights(), k, 0);
+    ClusterSwaps<T> swap(x, search_.weights(), k, 0);
     const bool enough = swap(labels, pool) >= kSwapsSave;
-    out.ops += search_.of_whole_rows(swap.ops(), x.d);
+    out.ops += swap.ops();
     mode_ = enough ? Mode::hartigan : Mode::late;
     if (!enough) std::copy(before_.begin(), before_.end(), labels.begin());
     for (std::size_t i = 0; i < labels.size(); ++i) {
@@ -190,7 +190,7 @@ class AssignSketched {
                          });
     }
     // Rows of a cluster together: they measure the same centers.
-    groups_.sort({x.n, turns, turn_}, labels, centers.k, x.n);
+    groups_.sort({x.n, turns, turn_}, labels, centers.k, x.n, pool);
     return pool.tally<Assigned>(groups_.order().size(), kBlock, [&](std::size_t a, std::size_t b, int worker) {
       return search_.look(x, centers, labels, groups_.order().subspan(a, b - a), search_.all(), afresh, worker);
     });
@@ -209,7 +209,7 @@ class AssignSketched {
   template <class Choose>
   Assigned over_pieces(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, std::size_t turns,
                        bool afresh, Pool& pool, Choose&& choose) {
-    groups_.sort({x.n, turns, turn_}, labels, centers.k, kPiece);
+    groups_.sort({x.n, turns, turn_}, labels, centers.k, kPiece, pool);
     return pool.tally<Assigned>(groups_.pieces().size(), 1, [&](std::size_t p, std::size_t, int worker) {
       const Groups::Piece& piece = groups_.pieces()[p];
       Assigned out;

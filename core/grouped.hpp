@@ -27,7 +27,7 @@ class GroupedSearch {
     all_.pack(centers, sketch, pool);
     middles_.pack(middles, sketch, pool);
     Groups grouped;
-    grouped.sort(group_of, middles.n, centers.n);
+    grouped.sort(group_of, middles.n, centers.n, pool);
     pool.for_chunks(middles.n, 1, [&](std::size_t g, std::size_t, int) {
       const auto members = grouped.members(g);
       groups_[g].ids.assign(members.begin(), members.end());
@@ -133,7 +133,8 @@ class GroupedSearch {
   // Rows from a on look at groups, each at as many.
   void look(Rows<const T> x, std::size_t a, std::span<const Label> asked, Scratch& s) const {
     const auto each = static_cast<Row>(asked.size() / s.best.size()), from = static_cast<Row>(a);
-    s.asked.sort(asked, groups_.size(), kBlock);
+    Pool alone(1);
+    s.asked.sort(asked, groups_.size(), kBlock, alone);
     for (const auto& piece : s.asked.pieces()) {
       Row rows[kBlock];
       std::size_t count = 0;

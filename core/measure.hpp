@@ -32,7 +32,7 @@ std::vector<Label> nearest_by_sketches(Rows<const T> x, const Centers<T>& center
   });
   if (few.size() == centers.k) return labels;
   Groups groups;
-  groups.sort(labels, centers.k, kPiece);
+  groups.sort(labels, centers.k, kPiece, pool);
   pool.for_chunks(groups.pieces().size(), 1, [&](std::size_t p, std::size_t, int worker) {
     const auto& piece = groups.pieces()[p];
     const auto rows = groups.rows(piece);
@@ -61,7 +61,7 @@ std::vector<T> means_of(Rows<const T> x, const double* weights, std::span<const 
                         Pool& pool) {
   std::vector<T> out(k * x.d, T(0));
   Groups groups;
-  groups.sort(labels, k, x.n);
+  groups.sort(labels, k, x.n, pool);
   pool.for_chunks(k, 1, [&](std::size_t j, std::size_t, int) {
     const auto members = groups.members(j);
     std::vector<double> sum(x.d, 0.0);

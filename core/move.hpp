@@ -156,7 +156,7 @@ class Mean {
   std::uint64_t count_all(Rows<const T> x, std::span<const Label> labels, Pool& pool) {
     counted_.assign(labels.begin(), labels.end());
     Groups groups;
-    groups.sort(labels, members_.size(), labels.size());
+    groups.sort(labels, members_.size(), labels.size(), pool);
     pool.for_chunks(members_.size(), 1, [&](std::size_t j, std::size_t, int) {
       const auto rows = groups.members(j);
       members_[j] = static_cast<std::int64_t>(rows.size());
@@ -194,7 +194,7 @@ class Mean {
   }
 
   std::uint64_t sum_anew(Rows<const T> x, std::span<const Label> labels, Pool& pool) {
-    groups_.sort(labels, members_.size(), labels.size());
+    groups_.sort(labels, members_.size(), labels.size(), pool);
     return pool.tally<std::uint64_t>(members_.size(), 1, [&](std::size_t j, std::size_t, int) -> std::uint64_t {
       if (!touched_[j]) return 0;
       double* sum = loose_sums_.data() + j * x.d;

@@ -24,7 +24,6 @@ class SketchSearch {
   // `sketch` null: the rows have no short sketch, or are short themselves; they are their own.
   SketchSearch(std::size_t n, std::size_t k, const double* weights, const Sketch<T>* sketch, int workers)
       : sketch_(sketch),
-        asked_(sketch),
         weighing_(n, weights),
         clock_(k, 0.0),
         upper_(n, std::numeric_limits<float>::infinity()),
@@ -35,25 +34,19 @@ class SketchSearch {
   // The centers have moved. What counts is Hartigan's comparison or the plain one.
   void prepare(const Centers<T>& centers, std::span<const Label> labels, bool hartigan, Pool& pool) {
     for (std::size_t j = 0; j < centers.k; ++j) clock_[j] += centers.drift[j];
-    hartigan ? weighing_.hartigan(labels, centers.k) : weighing_.plain();
-    all_.pack({centers.value.data(), centers.k, centers.d}, asked_, pool);
+    hartigan ? weighing_.hartigan(labels, centers.k, pool) : weighing_.plain();
+    all_.pack({centers.value.data(), centers.k, centers.d}, sketch_, pool);
     for (std::size_t j = 0; j < centers.k; ++j) all_.stretch[j] = weighing_.template stretch<T>(j);
   }
 
   const Packed<T>& all() const { return all_; }
-  Rows<const T> shapes(Rows<const T> x) const { return sketch_ ? sketch_->rows() : x; }
   const double* weights() const { return weighing_.weights(); }
-  Ops of_whole_rows(const Ops& o, std::size_t d) const {
-    const double part = sketch_ ? static_cast<double>(Sketch<T>::kWidth) / static_cast<double>(d) : 1.0;
-    return {whole_rows(o.distances, d, sketch_), whole_rows(o.products, d, sketch_),
-            whole_rows(o.additions, d, sketch_), o.sorts * part};
-  }
 
   // What a turn counted tells whether products of whole rows would have cost less than those of sketches and the
   // distances these left to measure. Then sketches are not asked any more.
   void judge_sketches(const Ops& o, std::size_t d) {
     const double longer = static_cast<double>(d) / Sketch<T>::kWidth - 1;
-    if (static_cast<double>(o.products) * longer < kAlone * static_cast<double>(o.distances)) asked_ = nullptr;
+    if (static_cast<double>(o.products) * longer < kAlone * static_cast<double>(o.distances)) sketch_ = nullptr;
   }
 
   // Some of the centers, in the scratch of a worker. The ids must stay.
@@ -77,7 +70,7 @@ class SketchSearch {
     all_.panels.dots(&own, 1, 0, all_.panels.panels(), s.dots.data(), all_.size());
     Gate<T> gate = all_.gate(own, h.d, all_.margin[l]);
     gate.reach = T(2 * far * (1 + 8 * kUnit<T>));
-    ops.products += whole_rows(centers.k, centers.d, asked_);
+    ops.products += whole_rows(centers.k, centers.d);
     const std::size_t m = kernel_.survivors(s.dots.data(), gate, all_.size(), s.reached.data());
     return m > centers.k / 2 ? all_ : listed({s.reached.data(), m}, worker);
   }
@@ -91,7 +84,7 @@ class SketchSearch {
     each(x, rows, packed, worker, [&](Row i, Gate<T>& gate, const T* dots, std::vector<std::int32_t>& found) {
       out += choose(x, centers, labels, i, packed, gate, afresh, dots, found);
     });
-    out.ops.products = whole_rows(rows.size() * packed.panels.count(), x.d, asked_);
+    out.ops.products = whole_rows(rows.size() * packed.panels.count(), x.d);
     return out;
   }
 
@@ -120,8 +113,8 @@ class SketchSearch {
   };
 
   // Products of sketches, counted as those of whole rows.
-  static std::uint64_t whole_rows(std::size_t products, std::size_t d, const Sketch<T>* sketch) {
-    return sketch ? (products * Sketch<T>::kWidth + d / 2) / d : products;
+  std::uint64_t whole_rows(std::size_t products, std::size_t d) const {
+    return sketch_ ? (products * Sketch<T>::kWidth + d / 2) / d : products;
   }
 
   // In blocks of rows, the products of their sketches with those of all the packed centers; then each row on its own,
@@ -129,7 +122,7 @@ class SketchSearch {
   template <class F>
   void each(Rows<const T> x, std::span<const Row> rows, const Packed<T>& packed, int worker, F&& f) {
     Scratch& s = scratch_[static_cast<std::size_t>(worker)];
-    const Rows<const T> h = asked_ ? asked_->rows() : x;
+    const Rows<const T> h = sketch_ ? sketch_->rows() : x;
     const Panels<T>& panels = packed.panels;
     const std::size_t width = panels.width(), padded = packed.size();
     grow(s.dots, kBlock * padded), grow(s.found, padded);
@@ -142,7 +135,7 @@ class SketchSearch {
         panels.dots(sketches, block.size(), first, count, s.dots.data() + first * width, padded);
       }
       for (std::size_t r = 0; r < block.size(); ++r) {
-        Gate<T> gate = packed.gate(sketches[r], h.d, asked_ ? asked_->margin()[block[r]] : T(0));
+        Gate<T> gate = packed.gate(sketches[r], h.d, sketch_ ? sketch_->margin()[block[r]] : T(0));
         f(block[r], gate, s.dots.data() + r * padded, s.found);
       }
     }
@@ -187,7 +180,7 @@ class SketchSearch {
       const double keeps = weighing_.own(i, l);
       double upper = static_cast<double>(upper_[i]) + clock_[l];
       const std::size_t slot = &packed == &all_ ? l : 0;  // a center is the first of its neighbors
-      if (!asked_ && packed.panels.id(slot) == own) {     // then the product alone tells nearly as much as the distance
+      if (!sketch_ && packed.panels.id(slot) == own) {    // then the product alone tells nearly as much as the distance
         const auto norm = static_cast<double>(gate.norm);
         const double above = packed.panels.upper(k2::score(gate, dots, slot), slot, norm) + norm * norm;
         if (std::sqrt(above) < upper) {
@@ -218,7 +211,7 @@ class SketchSearch {
   }
 
   const Kernels<T>& kernel_ = kernels<T>();
-  const Sketch<T>*sketch_, *asked_;  // that of the rows, and the same while it is worth its products; or null
+  const Sketch<T>* sketch_;  // of the rows, while it is worth its products; or null
   Weighing weighing_;
   std::vector<double> clock_;  // how far each center has come since the start
   Large<float> upper_;         // how far its own center was from a row when measured last, less that center's clock

@@ -30,7 +30,7 @@ class ClusterSwaps {
   double operator()(std::span<Label> labels, Pool& pool) {
     if (k_ < 3) return 0.0;
     Groups groups;
-    groups.sort(labels, k_, x_.n);
+    groups.sort(labels, k_, x_.n, pool);
     cut_all(groups, pool);
     find_cheapest_joins(pool);
     std::vector<std::size_t> cheap(k_), gainful(k_);

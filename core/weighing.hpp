@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "distance.hpp"
+#include "parallel.hpp"
 #include "types.hpp"
 
 namespace k2 {
@@ -23,9 +24,15 @@ class Weighing {
   const double* weights() const { return weights_; }
 
   void plain() { size_.clear(); }
-  void hartigan(std::span<const Label> labels, std::size_t k) {
-    size_.assign(k, 0.0);
-    for (std::size_t i = 0; i < labels.size(); ++i) size_[static_cast<std::size_t>(labels[i])] += weight(i);
+  void hartigan(std::span<const Label> labels, std::size_t k, Pool& pool) {
+    const std::size_t part = std::max(labels.size() / kParts + 1, std::max(k, kMany));
+    parts_.assign((labels.size() + part - 1) / part * k, 0.0);
+    pool.for_chunks(labels.size(), part, [&](std::size_t a, std::size_t b, int) {
+      double* size = parts_.data() + a / part * k;
+      for (std::size_t i = a; i < b; ++i) size[labels[i]] += weight(i);
+    });
+    size_.assign(parts_.begin(), parts_.begin() + static_cast<std::ptrdiff_t>(k));
+    for (std::size_t p = k; p < parts_.size(); ++p) size_[p % k] += parts_[p];
   }
 
   // Of the distance of row i to its own center l, and to another.
@@ -42,11 +49,14 @@ class Weighing {
   }
 
  private:
+  static constexpr std::size_t kParts = 8, kMany = 1 << 14;  // parts of the rows; how many a part has at least
+
   double weight(std::size_t i) const { return weights_ ? weights_[i] : 1.0; }
 
   const double* weights_;
   double heaviest_;
-  std::vector<double> size_;  // the weight of each cluster; empty: the plain comparison
+  std::vector<double> parts_;  // of the weight of each cluster, by parts of the rows
+  std::vector<double> size_;   // the weight of each cluster; empty: the plain comparison
 };
 
 }  // namespace k2
