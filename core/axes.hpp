@@ -36,9 +36,19 @@ class PrincipalAxes {
   const std::vector<double>& directions() const { return directions_; }
 
  private:
+  // Of the sample's rows with each other, or of its columns, whichever are fewer: they have the same axes.
   void multiply_sample(Pool& pool) {
     const std::size_t m = sample_.size(), d = x_.d;
-    gram_.assign(m * m, 0.0);
+    side_ = std::min(m, d);
+    gram_.assign(side_ * side_, 0.0);
+    if (d < m) {
+      pool.for_chunks(d, 1, [&](std::size_t c, std::size_t, int) {
+        for (const Row i : sample_) {
+          kernel_.accumulate(x_[i], mean_.data(), static_cast<double>(x_[i][c]) - mean_[c], gram_.data() + c * d, d);
+        }
+      });
+      return;
+    }
     pool.for_chunks(m, 1, [&](std::size_t j, std::size_t, int) {
       std::vector<double> z(d);
       double offset = 0.0;
@@ -54,7 +64,7 @@ class PrincipalAxes {
 
   void iterate(Random& random, Pool& pool) {
     constexpr int kIterations = 4;
-    const std::size_t m = sample_.size(), wanted = std::min(m, count_ + 9);
+    const std::size_t m = side_, wanted = std::min(m, count_ + 9);
     std::vector<double> next(wanted * m);
     axes_.resize(wanted * m);
     for (double& v : axes_) v = random.uniform() - 0.5;
@@ -70,10 +80,14 @@ class PrincipalAxes {
     }
   }
 
-  // From combinations of the sample's rows to directions of the space.
+  // From combinations of the sample's rows, if that is what they are, to directions of the space.
   void expand(Pool& pool) {
-    const std::size_t m = sample_.size(), d = x_.d, have = std::min(count_, axes_.size() / m);
+    const std::size_t m = side_, d = x_.d, have = std::min(count_, axes_.size() / m);
     directions_.assign(count_ * d, 0.0);
+    if (d < sample_.size()) {  // they are directions already
+      std::copy_n(axes_.begin(), have * d, directions_.begin());
+      return;
+    }
     pool.for_chunks(have, 1, [&](std::size_t j, std::size_t, int) {
       for (std::size_t i = 0; i < m; ++i) {
         kernel_.accumulate(x_[sample_[i]], mean_.data(), axes_[j * m + i], directions_.data() + j * d, d);
@@ -111,7 +125,7 @@ class PrincipalAxes {
   const Kernels<T>& kernel_ = kernels<T>();
   Rows<const T> x_;
   const std::vector<double>& mean_;
-  std::size_t count_;
+  std::size_t count_, side_ = 0;  // of the Gram matrix
   std::vector<Row> sample_;
   std::vector<double> gram_, axes_, directions_;
 };

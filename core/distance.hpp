@@ -25,16 +25,15 @@ struct ScanBlock {
   std::size_t count, begin, end, strip, stride;
 };
 
-// Rows to be told apart by a hyperplane: those not beyond `at` along the direction, and the others.
+// Rows that are in several parts.
 template <class T>
-struct CutBlock {
+struct PartsBlock {
   const T* data;
   std::size_t d;
   const std::uint32_t* rows;
   const double* weights;  // of all rows; nullptr: all one
   std::size_t count;
-  const double* direction;
-  double at;
+  const std::int32_t* part;  // of each row as listed
 };
 
 // The two smallest scores of a row over all centers, and where the smallest is.
@@ -60,9 +59,9 @@ struct Kernels {
   double (*project)(const T* x, const double* v, std::size_t d);
   // sum += w (x - mean) over rows in order; for each row and strip, square = ||sum||^2 and spread = w ||x - mean||^2.
   void (*scan)(const ScanBlock<T>& block, const double* mean, double* sum, double* square, double* spread);
-  // For rows not beyond: sum += w z, spread += w ||z||^2, weight += w, with z = x - mean. side[i]: is row i beyond?
-  void (*cut)(const CutBlock<T>& block, const double* mean, double* sum, double* spread, double* weight,
-              unsigned char* side);
+  // To d + 5 numbers of each row's part, with z = x - mean: d of sum += w z, four whose sum is spread += w ||z||^2, and
+  // weight += w.
+  void (*add_up)(const PartsBlock<T>& block, const double* mean, double* parts);
   // to += q, from -= q with q = round((x - mean) * w * scale), an integer: order does not matter. from may be null.
   void (*transfer)(const T* x, const double* mean, const double* scale, double w, std::int64_t* to, std::int64_t* from,
                    std::size_t d);

@@ -115,30 +115,27 @@ void scan(const ScanBlock<T>& b, const double* mean, double* sum, double* square
 }
 
 template <class T>
-void cut(const CutBlock<T>& b, const double* mean, double* sum, double* spread, double* weight, unsigned char* side) {
+void add_up(const PartsBlock<T>& b, const double* mean, double* parts) {
   const std::size_t ahead = rows_ahead<T>(b.d);
-  Four squares{};
-  double rest = 0.0, total = 0.0;
   for (std::size_t i = 0; i < b.count; ++i) {
     if (i + ahead < b.count) prefetch_row(b.data + b.rows[i + ahead] * b.d, b.d);
     const T* x = b.data + b.rows[i] * b.d;
-    const bool beyond = project(x, b.direction, b.d) > b.at;
-    side[i] = beyond;
-    const double w = beyond ? 0.0 : b.weights ? b.weights[b.rows[i]] : 1.0;  // no branch: half of them would surprise
-    total += w;
+    double *sum = parts + static_cast<std::size_t>(b.part[i]) * (b.d + 5), *spread = sum + b.d;
+    const double w = b.weights ? b.weights[b.rows[i]] : 1.0;
+    Four squares = load(spread);
     std::size_t c = 0;
     for (; c + 4 <= b.d; c += 4) {
       const Four z = load(x + c) - load(mean + c), wz = w * z;
       store(sum + c, load(sum + c) + wz);
       squares += wz * z;
     }
+    store(spread, squares);
     for (; c < b.d; ++c) {
       const double z = static_cast<double>(x[c]) - mean[c], wz = w * z;
-      sum[c] += wz, rest += wz * z;
+      sum[c] += wz, spread[0] += wz * z;
     }
+    spread[4] += w;
   }
-  *spread += ((squares[0] + squares[1]) + (squares[2] + squares[3])) + rest;
-  *weight += total;
 }
 
 // Adding 1.5 * 2^52 leaves round(y) in the low bits of the double: valid for |y| < 2^51, which the scale guarantees.
@@ -238,7 +235,7 @@ void fill(Kernels<T>& table) {
   table.squared_distance = squared_distance<T>;
   table.project = project<T>;
   table.scan = scan<T>;
-  table.cut = cut<T>;
+  table.add_up = add_up<T>;
   table.transfer = transfer<T>;
   table.accumulate = accumulate<T>;
   table.extent = extent<T>;

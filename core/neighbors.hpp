@@ -129,7 +129,7 @@ class NeighborSearch {
 
  private:
   static constexpr std::size_t kBlock = 24, kCenters = 256;
-  static constexpr std::size_t kAround = 512;  // names
+  static constexpr std::size_t kAround = 128;  // names
 
   struct Scratch {
     std::vector<T> dots, below;  // below: the limits of centers, negated

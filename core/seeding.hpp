@@ -11,7 +11,7 @@
 #include "distance.hpp"
 #include "parallel.hpp"
 #include "random.hpp"
-#include "split.hpp"
+#include "sampled_split.hpp"
 #include "survey.hpp"
 #include "types.hpp"
 
@@ -140,7 +140,7 @@ class GreedyDivision {
   }
 
  private:
-  using Split = ProjectiveSplit<T>;
+  using Split = SampledSplit<T>;
   struct Node {
     std::size_t begin, end;  // its rows in order_
     Half half;
@@ -162,9 +162,10 @@ class GreedyDivision {
   std::size_t divide(std::size_t j) {
     const std::size_t a = nodes_.size(), middle = nodes_[j].begin + nodes_[j].split->left;
     const std::uint64_t path = nodes_[j].path;
-    nodes_.push_back({nodes_[j].begin, middle, std::move(nodes_[j].split->a), Random::mix(2 * path)});
-    nodes_.push_back({middle, nodes_[j].end, std::move(nodes_[j].split->b), Random::mix(2 * path + 1)});
-    nodes_[j].split.reset();
+    const auto split = std::move(nodes_[j].split);
+    nodes_.push_back({nodes_[j].begin, middle, std::move(split->a), Random::mix(2 * path)});
+    nodes_.push_back({middle, nodes_[j].end, std::move(split->b), Random::mix(2 * path + 1)});
+    for (std::size_t side = 0; side < 2; ++side) nodes_[a + side].split = std::move(split->inside[side]);
     waiting_.push(a);
     waiting_.push(a + 1);
     return a;
@@ -183,21 +184,21 @@ class GreedyDivision {
     for (const std::size_t j : seen) waiting_.push(j);
     std::vector<std::size_t> small;
     for (const std::size_t j : batch) {
-      if (nodes_[j].size() * x_.d >= kLarge) {
-        split(nodes_[j], 0, pool);
+      if (nodes_[j].size() * x_.d >= kLarge || batch.size() < static_cast<std::size_t>(pool.size())) {
+        split(nodes_[j], wanted, 0, pool);
       } else {
         small.push_back(j);
       }
     }
     pool.for_chunks(small.size(), 1, [&](std::size_t i, std::size_t, int worker) {
       Pool alone(1, worker == 0 ? pool.poll() : Pool::Poll());
-      split(nodes_[small[i]], worker, alone);
+      split(nodes_[small[i]], wanted, worker, alone);
     });
   }
 
-  void split(Node& node, int worker, Pool& pool) {
+  void split(Node& node, std::size_t most, int worker, Pool& pool) {
     node.split = std::make_unique<typename Split::Result>(splitters_[static_cast<std::size_t>(worker)](
-        {order_.data() + node.begin, node.size()}, node.half, iterations_, Random(seed_, node.path), pool));
+        {order_.data() + node.begin, node.size()}, node.half, iterations_, most, Random(seed_, node.path), pool));
   }
 
   Division<T> finish(const std::vector<std::size_t>& clusters, std::size_t k, Ops ops) const {

@@ -7,12 +7,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <vector>
 
 #include "distance.hpp"
 #include "half.hpp"
 #include "parallel.hpp"
-#include "plane_cut.hpp"
+#include "plane_tree.hpp"
 #include "random.hpp"
 #include "types.hpp"
 #include "value_sort.hpp"
@@ -26,19 +27,15 @@ class ProjectiveSplit {
     std::size_t left = 0;  // rows in the first half; 0: all rows are equal, there is nothing to cut
     Half a, b;
     Ops ops;
+    std::unique_ptr<Result> inside[2] = {};  // splits of the halves, if they were found along with it
   };
 
-  // `sampled`: if there are many rows, the hyperplane is found on a few of them.
-  ProjectiveSplit(Rows<const T> x, const double* weights, bool sampled)
-      : x_(x), weights_(weights), sampled_(sampled), cut_all_(x, weights) {}
+  ProjectiveSplit(Rows<const T> x, const double* weights) : x_(x), weights_(weights) {}
 
   // Cuts `rows` and puts the first half's rows in front, both halves in their old order.
   Result operator()(std::span<Row> rows, const Half& whole, int iterations, Random random, Pool& pool) {
     Result best;
     if (rows.size() < 2 || !first_direction(rows, whole, random)) return best;
-    if (sampled_ && rows.size() >= kMany && cut_as_sample(rows, whole, iterations, best, pool)) {
-      return part(rows, best.left), best;
-    }
     for (int t = 0; t < iterations; ++t) {
       if (t > 0) direct_between(best);
       last_side_.swap(side_);
@@ -52,9 +49,9 @@ class ProjectiveSplit {
     return best;
   }
 
- private:
-  static constexpr std::size_t kSample = 1024, kMany = 1024;
+  const Plane& plane() const { return plane_; }  // of the last split
 
+ private:
   // c_a - c_b for two random rows (line 2); if they keep being equal, from the mean to the row farthest from it.
   bool first_direction(std::span<const Row> rows, const Half& whole, Random& random) {
     direction_.resize(x_.d);
@@ -100,27 +97,6 @@ class ProjectiveSplit {
     if (!find_cut(rows, whole, best, pool)) return false;
     for (std::size_t i = 0; i < best.left; ++i) side_[sorted_[i].second] = 0;
     return true;
-  }
-
-  // All iterations on a sample, whose hyperplane then cuts all rows. False: it does not show how to cut them.
-  bool cut_as_sample(std::span<const Row> rows, const Half& whole, int iterations, Result& best, Pool& pool) {
-    const std::size_t m = std::min(kSample, rows.size() / 4);
-    std::vector<Row> sample(m);
-    sorted_.resize(m);
-    for (std::size_t i = 0; i < m; ++i) {
-      sample[i] = rows[i * rows.size() / m], sorted_[i] = {0.0, static_cast<Row>(i)};
-    }
-    const Half part = look_at(sample, 0, m);
-    for (int t = 0; t < iterations; ++t) {
-      if (t > 0) direct_between(best);
-      sort_along_direction(sample, part, pool);
-      charge(m, m, best.ops);
-      if (!find_cut(sample, part, best, pool)) return best.left = 0, false;
-    }
-    const double at = along(part.mean) + (sorted_[best.left - 1].first + sorted_[best.left].first) / 2;
-    charge(rows.size(), 1, best.ops);
-    best.left = cut_all_(direction_, at, rows, whole, side_, best.a, best.b, pool);
-    return best.left > 0;
   }
 
   // Lines 4-6. Projections are about the mean, so that their small differences keep their digits.
@@ -200,6 +176,8 @@ class ProjectiveSplit {
     if (cut_weight < kLight * cut_rest) best.a = look_at(rows, 0, cut);
     if (cut_rest < kLight * cut_weight) best.b = look_at(rows, cut, m);
     best.left = cut;
+    plane_.direction = direction_;
+    plane_.at = along(whole.mean) + (sorted_[cut - 1].first + sorted_[cut].first) / 2;
     return true;
   }
 
@@ -233,8 +211,7 @@ class ProjectiveSplit {
   const Kernels<T>& kernel_ = kernels<T>();
   Rows<const T> x_;
   const double* weights_;
-  bool sampled_;
-  PlaneCut<T> cut_all_;
+  Plane plane_;
   std::vector<double> direction_;
   std::vector<std::pair<double, Row>> sorted_;
   std::vector<ValueSort> sort_;                  // one for each worker, for its scratch

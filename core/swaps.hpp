@@ -15,7 +15,7 @@
 #include "neighbors.hpp"
 #include "parallel.hpp"
 #include "random.hpp"
-#include "split.hpp"
+#include "sampled_split.hpp"
 #include "types.hpp"
 
 namespace k2 {
@@ -78,14 +78,15 @@ class ClusterSwaps {
       cuts_[j].begin = begin, cuts_[j].end = begin + members.size();
       std::copy(members.begin(), members.end(), order_.begin() + static_cast<std::ptrdiff_t>(begin));
     }
-    std::vector<ProjectiveSplit<T>> splitters(static_cast<std::size_t>(pool.size()), {x_, weights_, true});
+    std::vector<SampledSplit<T>> splitters;
+    for (int w = 0; w < pool.size(); ++w) splitters.emplace_back(x_, weights_, true);
     ops_ += pool.tally<Ops>(k_, 1, [&](std::size_t j, std::size_t, int worker) {
       Cut& c = cuts_[j];
       const std::span<Row> rows(order_.data() + c.begin, c.end - c.begin);
       c.whole = half_of(x_, weights_, rows.size(), [&](std::size_t i) { return rows[i]; });
       Pool alone(1, worker == 0 ? pool.poll() : Pool::Poll());
       const auto found =
-          splitters[static_cast<std::size_t>(worker)](rows, c.whole, kIterations, Random(seed_, j), alone);
+          splitters[static_cast<std::size_t>(worker)](rows, c.whole, kIterations, 1, Random(seed_, j), alone);
       c.middle = c.begin + found.left;
       gain_[j] = found.left > 0 ? c.whole.energy - found.a.energy - found.b.energy : 0.0;
       Ops ops = found.ops;

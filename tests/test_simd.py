@@ -30,6 +30,9 @@ SCRIPT = """
                     for init in (GDI(), GDI(exact=False, early=3), PlusPlus(), Given(data[:40])):
                         r = cluster(data, 40, method=method, init=init, stop=Stop(max_iter=6), n_threads=1)
                         results[f"{len(results)} {dtype.__name__} {d} {method} {init}"] = told(r)
+    many = blobs(20000, 5, 30, np.float32)  # GDI cuts them by a tree of planes
+    r = cluster(many, 40, method=Sketched(7), init=GDI(exact=False, early=3), stop=Stop(max_iter=1), n_threads=1)
+    results["many rows"] = told(r)
     print(json.dumps([_core.simd, results]))
 """
 

@@ -313,45 +313,45 @@ TEST(the_least_has_the_same_bits_in_every_variant) {
 }
 
 template <class T>
-void check_cut() {
+void check_add_up() {
   for (const std::size_t d : {1u, 5u, 16u, 31u, 70u}) {
-    const std::size_t n = 60, count = 45;
+    const std::size_t n = 60, count = 45, parts = 3, size = d + 5;
     const auto x = data::blobs<T>(n, d, 3, d);
-    const auto mean = draw<double>(d, 2), direction = draw<double>(d, 3);
+    const auto mean = draw<double>(d, 2);
     std::vector<std::uint32_t> rows(count);
+    std::vector<std::int32_t> part(count);
     std::vector<double> weights(n);
     for (std::size_t i = 0; i < n; ++i) weights[i] = 0.5 + double(i % 3);
-    for (std::size_t i = 0; i < count; ++i) rows[i] = static_cast<std::uint32_t>(i * 7 % n);
-    auto along = [&](std::size_t i) { return std::inner_product(direction.begin(), direction.end(), x[rows[i]], 0.0); };
-    const double at = (along(3) + along(4)) / 2;
+    for (std::size_t i = 0; i < count; ++i) rows[i] = std::uint32_t(i * 7 % n), part[i] = std::int32_t(i * i % parts);
     for (const bool weighted : {false, true}) {
-      std::vector<double> want(d + 2, 0.0), first;
+      std::vector<double> want(parts * size, 0.0), first;
       for (std::size_t i = 0; i < count; ++i) {
-        if (along(i) > at) continue;
+        double* to = want.data() + static_cast<std::size_t>(part[i]) * size;
         const double w = weighted ? weights[rows[i]] : 1.0;
         for (std::size_t c = 0; c < d; ++c) {
           const double z = static_cast<double>(x[rows[i]][c]) - mean[c];
-          want[c] += w * z, want[d] += w * z * z;
+          to[c] += w * z, to[d] += w * z * z;
         }
-        want[d + 1] += w;
+        to[d + 4] += w;
       }
       for (const auto& v : variants<T>()) {
-        std::vector<double> got(d + 2, 0.0);
-        std::vector<unsigned char> side(count);
-        v.table.cut({x.value.data(), d, rows.data(), weighted ? weights.data() : nullptr, count, direction.data(), at},
-                    mean.data(), got.data(), &got[d], &got[d + 1], side.data());
-        for (std::size_t i = 0; i < count; ++i) CHECK(side[i] == (along(i) > at));
-        for (std::size_t c = 0; c < d; ++c) CHECK(same_bits(got[c], want[c]));
-        CHECK(std::abs(got[d] - want[d]) <= want[d] * 1e-13 && got[d + 1] == want[d + 1]);
+        std::vector<double> got(parts * size, 0.0);
+        v.table.add_up({x.value.data(), d, rows.data(), weighted ? weights.data() : nullptr, count, part.data()},
+                       mean.data(), got.data());
         if (first.empty()) first = got;
         CHECK(got == first);
+        for (std::size_t p = 0; p < parts; ++p) {
+          const double *g = got.data() + p * size, *t = want.data() + p * size;
+          for (std::size_t c = 0; c < d; ++c) CHECK(same_bits(g[c], t[c]));
+          CHECK(std::abs(g[d] + g[d + 1] + g[d + 2] + g[d + 3] - t[d]) <= t[d] * 1e-13 && g[d + 4] == t[d + 4]);
+        }
       }
     }
   }
 }
-TEST(a_cut_tells_the_sides_and_sums_one_with_the_same_bits_in_every_variant) {
-  check_cut<float>();
-  check_cut<double>();
+TEST(parts_are_added_up_with_the_same_bits_in_every_variant) {
+  check_add_up<float>();
+  check_add_up<double>();
 }
 
 }  // namespace
