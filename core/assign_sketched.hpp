@@ -129,7 +129,7 @@ class AssignSketched {
   // In checkpoints. Hartigan's comparison is made in the first, in `swaps`, when they are next, and in `late`.
   enum class Mode { hartigan, plain, exact, swaps, late };
   static constexpr std::int64_t kBeforeSwaps = 20, kBeforePlain = 1000;  // at most one row in so many moves
-  static constexpr double kSwapsSave = 0.0003;  // of the energy, at least; else they are not tried again
+  static constexpr double kSwapsSave = 0.0001;  // of the energy, at least; else they are not tried again
   static constexpr std::size_t kMany = 256;     // centers, from which on it pays to ask which are within reach
   static constexpr std::size_t kNews = 512;     // centers, up to which those that changed are looked at alone
   static constexpr double kRecall = 0.8, kLateRecall = 0.95;  // of the true neighbors; late: swaps are over

@@ -79,7 +79,9 @@ class Ranking {
       const auto j = static_cast<std::size_t>(e.id);
       if (j != l) ranked_.emplace_back(kernel.squared_distance(centers[l], centers[j], centers.d), e.id);
     }
-    std::partial_sort(ranked_.begin(), ranked_.begin() + static_cast<std::ptrdiff_t>(width), ranked_.end());
+    const auto end = ranked_.begin() + static_cast<std::ptrdiff_t>(width);
+    std::nth_element(ranked_.begin(), end - 1, ranked_.end());
+    std::sort(ranked_.begin(), end - 1);
   }
   Label id(std::size_t s) const { return ranked_[s].second; }
   double square(std::size_t s) const { return ranked_[s].first; }
