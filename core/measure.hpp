@@ -66,9 +66,10 @@ std::vector<T> means_of(Rows<const T> x, const double* weights, std::span<const 
     const auto members = groups.members(j);
     std::vector<double> sum(x.d, 0.0);
     const std::vector<double> origin(x.d, 0.0);
+    const std::size_t ahead = rows_ahead<T>(x.d);
     double weight = 0.0;
     for (std::size_t m = 0; m < members.size(); ++m) {
-      if (m + 2 < members.size()) prefetch_row(x[members[m + 2]], x.d);
+      if (m + ahead < members.size()) prefetch_row(x[members[m + ahead]], x.d);
       const double w = weights ? weights[members[m]] : 1.0;
       kernels<T>().accumulate(x[members[m]], origin.data(), w, sum.data(), x.d);
       weight += w;

@@ -105,8 +105,6 @@ class Mean {
   bool fixed() const { return fixed_; }
 
  private:
-  static constexpr std::size_t kAhead = 3;  // rows are scattered: ask for them early
-
   struct Change {
     Row row;
     Label from, to;
@@ -162,8 +160,9 @@ class Mean {
       members_[j] = static_cast<std::int64_t>(rows.size());
       touched_[j] = !rows.empty();
       std::int64_t* sum = sum_of(static_cast<Label>(j), x.d);
+      const std::size_t ahead = rows_ahead<T>(x.d);
       for (std::size_t m = 0; m < rows.size(); ++m) {
-        if (m + kAhead < rows.size()) prefetch_row(x[rows[m + kAhead]], x.d);
+        if (m + ahead < rows.size()) prefetch_row(x[rows[m + ahead]], x.d);
         kernel_.transfer(x[rows[m]], mean_.data(), scale_.data(), weight_of(rows[m]), sum, nullptr, x.d);
         weight_[j] += fixed_weight(rows[m]);
       }
@@ -175,13 +174,14 @@ class Mean {
     // Each piece of work owns the sums of some clusters, and the next turn the same: they stay in one core's cache. So
     // a row may be read by two, but clusters near each other have names near each other, and most have one owner.
     const std::size_t k = members_.size(), share = k / (2 * static_cast<std::size_t>(pool.size())) + 1;
+    const std::size_t ahead = rows_ahead<T>(x.d);
     const std::size_t batch = std::max<std::size_t>(256, (std::size_t{1} << 22) / x.d);  // between two looks at Ctrl-C
     for (std::size_t first = 0; first < changes_.size(); first += batch) {
       pool.for_chunks(k, share, [&](std::size_t a, std::size_t b, int) {
         const std::size_t last = std::min(changes_.size(), first + batch);
         auto owned = [&](Label j) { return j >= Label(a) && j < Label(b) ? sum_of(j, x.d) : nullptr; };
         for (std::size_t c = first; c < last; ++c) {
-          const Change &change = changes_[c], &soon = changes_[std::min(last - 1, c + kAhead)];
+          const Change &change = changes_[c], &soon = changes_[std::min(last - 1, c + ahead)];
           if (owned(soon.to) || owned(soon.from)) prefetch_row(x[soon.row], x.d);
           std::int64_t *to = owned(change.to), *from = owned(change.from);
           if (!to && !from) continue;

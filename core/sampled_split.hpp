@@ -28,7 +28,7 @@ class SampledSplit {
   Result operator()(std::span<Row> rows, const Half& whole, int iterations, std::size_t most, Random random,
                     Pool& pool) {
     if (!sampled_ || rows.size() < kMany) return split_(rows, whole, iterations, random, pool);
-    const std::size_t planes = rows.size() < kVeryMany ? 1 : std::min(most, PlaneTree<T>::kMost);
+    const std::size_t planes = std::min({most, PlaneTree<T>::kMost, rows.size() / kRows});
     Ops ops;
     if (grow(rows, planes, iterations, random, ops)) {
       tree_(planes_, rows, whole.mean, pool);
@@ -36,7 +36,7 @@ class SampledSplit {
       groups_.sort(tree_.leaf(), planes_.size() + 1, rows.size(), pool);
       if (auto all = result(0, 0, whole.mean)) {
         order_.resize(rows.size());
-        pool.for_chunks(rows.size(), kVeryMany, [&](std::size_t a, std::size_t b, int) {
+        pool.for_chunks(rows.size(), kChunk, [&](std::size_t a, std::size_t b, int) {
           for (std::size_t i = a; i < b; ++i) order_[i] = rows[groups_.order()[i]];
         });
         std::copy(order_.begin(), order_.end(), rows.begin());
@@ -50,8 +50,10 @@ class SampledSplit {
   }
 
  private:
-  static constexpr std::size_t kMany = 512, kVeryMany = 16384;  // rows
-  static constexpr std::size_t kSample = 1024, kLargeSample = 4096;
+  static constexpr std::size_t kMany = 512, kRows = 256;             // rows, of which a sample is taken; for each plane
+  static constexpr std::size_t kSample = 1024, kLargeSample = 4096;  // rows, for one plane and for several
+
+  static constexpr std::size_t kChunk = 1 << 14;
 
   // A part of the sample.
   struct Branch {

@@ -118,6 +118,7 @@ class GreedyDivision {
     for (std::size_t i = 0; i < x_.n; ++i) order_[i] = static_cast<Row>(i);
     for (int w = 0; w < pool.size(); ++w) splitters_.emplace_back(x_, weights_, fast);
     nodes_.push_back({0, x_.n, {survey.mean, survey.total, survey.weight}, 1});
+    energy_ = survey.total;
     waiting_.push(0);
     std::vector<std::size_t> clusters{0};  // the node of each label
     Ops ops;
@@ -163,6 +164,7 @@ class GreedyDivision {
     const std::size_t a = nodes_.size(), middle = nodes_[j].begin + nodes_[j].split->left;
     const std::uint64_t path = nodes_[j].path;
     const auto split = std::move(nodes_[j].split);
+    energy_ += split->a.energy + split->b.energy - nodes_[j].half.energy;
     nodes_.push_back({nodes_[j].begin, middle, std::move(split->a), Random::mix(2 * path)});
     nodes_.push_back({middle, nodes_[j].end, std::move(split->b), Random::mix(2 * path + 1)});
     for (std::size_t side = 0; side < 2; ++side) nodes_[a + side].split = std::move(split->inside[side]);
@@ -196,7 +198,10 @@ class GreedyDivision {
     });
   }
 
-  void split(Node& node, std::size_t most, int worker, Pool& pool) {
+  // With it some of those that follow: its share of what is wanted, by energy.
+  void split(Node& node, std::size_t wanted, int worker, Pool& pool) {
+    const double share = energy_ > 0 ? std::min(1.0, node.half.energy / energy_) : 1.0;
+    const auto most = 1 + static_cast<std::size_t>(share * static_cast<double>(wanted - 1));
     node.split = std::make_unique<typename Split::Result>(splitters_[static_cast<std::size_t>(worker)](
         {order_.data() + node.begin, node.size()}, node.half, iterations_, most, Random(seed_, node.path), pool));
   }
@@ -221,6 +226,7 @@ class GreedyDivision {
   int iterations_;
   std::vector<Row> order_;
   std::vector<Split> splitters_;  // one for each worker, for its scratch
+  double energy_ = 0.0;           // of all clusters so far
   std::deque<Node> nodes_;
   std::priority_queue<std::size_t, std::vector<std::size_t>, Later> waiting_{Later{&nodes_}};
 };
