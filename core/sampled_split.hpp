@@ -1,5 +1,6 @@
-// Projective Split of many rows: the hyperplane is found on a sample of them, and cuts them all. Of very many, those of
-// the halves, and of their halves, are found along with it, as greedily as clusters are divided (Algorithm 2).
+// Projective Split of many rows: the hyperplane is found on a sample of them, and cuts them all. If more splits are
+// wanted, those of the halves, and of their halves, are found along with it, as greedily as clusters are divided
+// (Algorithm 2), and one pass over the rows does all of them.
 #pragma once
 
 #include <algorithm>
@@ -50,9 +51,9 @@ class SampledSplit {
   }
 
  private:
-  static constexpr std::size_t kMany = 512, kRows = 256;             // rows, of which a sample is taken; for each plane
-  static constexpr std::size_t kSample = 1024, kLargeSample = 4096;  // rows, for one plane and for several
-
+  static constexpr std::size_t kMany = 512;                          // rows, from which on a sample is taken
+  static constexpr std::size_t kRows = 256;                          // at least, for each plane
+  static constexpr std::size_t kSample = 1024, kLargeSample = 4096;  // for one plane, for several
   static constexpr std::size_t kChunk = 1 << 14;
 
   // A part of the sample.

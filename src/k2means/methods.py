@@ -172,6 +172,8 @@ class Sketched:
 
     def memory(self, n: int, d: int, k: int) -> int:
         per_center = 2 * 12 * self.width(k, d) + 12 * (2 * self.width(k, d) + 32) + 2 * 4 * SKETCH
+        if self.swaps:
+            per_center += 16 * d  # means of the clusters while swaps are looked for
         return _common_memory(n, d, k) + (4 * SKETCH + 16) * n + per_center * k
 
 
