@@ -113,7 +113,7 @@ class AssignSketched {
   bool weighed() const { return weighed_; }
 
   // The energy has risen, as it may when many rows move at once: take the turn back, and compare plainly from now on.
-  // Swaps that raised it, by rounding or because centers are unit vectors and no means, are not tried again.
+  // Swaps that raised it, which only rounding can do, are not tried again.
   void undo(std::span<Label> labels) {
     for (std::size_t i = 0; i < labels.size(); ++i) {
       if (labels[i] == before_[i]) continue;

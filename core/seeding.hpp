@@ -184,9 +184,10 @@ class GreedyDivision {
       if (!nodes_[seen.back()].split) batch.push_back(seen.back());
     }
     for (const std::size_t j : seen) waiting_.push(j);
+    const std::size_t large = batch.size() == 1 ? kLarge / 16 : kLarge;  // there is nothing else to do
     std::vector<std::size_t> small;
     for (const std::size_t j : batch) {
-      if (nodes_[j].size() * x_.d >= kLarge || batch.size() < static_cast<std::size_t>(pool.size())) {
+      if (nodes_[j].size() * x_.d >= large) {
         split(nodes_[j], wanted, 0, pool);
       } else {
         small.push_back(j);

@@ -105,12 +105,12 @@ class ProjectiveSplit {
     const std::size_t chunk = std::clamp<std::size_t>(share, 4096, 65536);  // the order does not depend on it
     sorted_.resize(rows.size());
     sort_.resize(static_cast<std::size_t>(pool.size()));
-    const double origin = along(whole.mean);
+    origin_ = along(whole.mean);
     const std::size_t ahead = rows_ahead<T>(x_.d);
     pool.for_chunks(rows.size(), chunk, [&](std::size_t a, std::size_t b, int worker) {
       for (std::size_t i = a; i < b; ++i) {
         if (i + ahead < b) prefetch_row(x_[rows[i + ahead]], x_.d);
-        sorted_[i] = {kernel_.project(x_[rows[i]], direction_.data(), x_.d) - origin, static_cast<Row>(i)};
+        sorted_[i] = {kernel_.project(x_[rows[i]], direction_.data(), x_.d) - origin_, static_cast<Row>(i)};
       }
       sort_[static_cast<std::size_t>(worker)]({sorted_.data() + a, b - a});
     });
@@ -177,7 +177,7 @@ class ProjectiveSplit {
     if (cut_rest < kLight * cut_weight) best.b = look_at(rows, cut, m);
     best.left = cut;
     plane_.direction = direction_;
-    plane_.at = along(whole.mean) + (sorted_[cut - 1].first + sorted_[cut].first) / 2;
+    plane_.at = origin_ + (sorted_[cut - 1].first + sorted_[cut].first) / 2;
     return true;
   }
 
@@ -213,6 +213,7 @@ class ProjectiveSplit {
   const double* weights_;
   Plane plane_;
   std::vector<double> direction_;
+  double origin_ = 0.0;  // of projections: the mean's
   std::vector<std::pair<double, Row>> sorted_;
   std::vector<ValueSort> sort_;                  // one for each worker, for its scratch
   std::vector<unsigned char> side_, last_side_;  // of each row, by its place in `rows`
