@@ -1,9 +1,10 @@
 // Assignment pruned by sketches: few distances are measured, and none that could win is missed.
 //
 // An iteration is done in turns, and the centers move between them. At first a row looks at the centers near its own,
-// as in k²-means, with Hartigan's comparison (weighing.hpp). When few rows move, a turn is given to swaps of clusters
-// (swaps.hpp), again and again while that saves enough; later the comparison becomes the plain one. When none moves,
-// rows look at all centers that are within reach: if nothing moves then, every row has its nearest center.
+// as in k²-means, or at those on its own list (own_lists.hpp), with Hartigan's comparison (weighing.hpp). When few rows
+// move, a turn is given to swaps of clusters (swaps.hpp), again and again while that saves enough; later the comparison
+// becomes the plain one. When none moves, rows look at all centers that are within reach: if nothing moves then, every
+// row has its nearest center.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +14,9 @@
 
 #include "center_graph.hpp"
 #include "groups.hpp"
+#include "news.hpp"
+#include "own_lists.hpp"
+#include "own_search.hpp"
 #include "sketch_search.hpp"
 #include "swaps.hpp"
 #include "types.hpp"
@@ -26,6 +30,7 @@ struct SketchOptions {
   bool swaps = true;      // of clusters, while the comparison is Hartigan's
   bool exact = true;      // end only when no row would change among all centers
   bool unit = false;      // centers on the unit sphere
+  bool lists = false;     // a row looks at those on its own list, and not at neighbors of its center
 };
 
 template <class T>
@@ -33,14 +38,14 @@ class AssignSketched {
  public:
   AssignSketched(std::size_t k, SketchSearch<T> search, const SketchOptions& options)
       : options_(options),
-        narrow_(options.neighbors < k),
+        narrow_(options.lists || options.neighbors < k),
         mode_(!options.hartigan ? Mode::plain
               : options.swaps   ? Mode::hartigan
                                 : Mode::late),
         search_(std::move(search)),
         graph_(options.neighbors),
-        changed_(k, 0),
-        looked_(options.turns, 0) {}
+        lists_(options.turns),
+        news_(k, options.turns) {}
 
   // The rows whose turn it is.
   Assigned operator()(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, Pool& pool) {
@@ -49,26 +54,18 @@ class AssignSketched {
     const bool first = labels[0] == kUnassigned;
     weighed_ = mode_ != Mode::plain && mode_ != Mode::exact && !first;
     search_.prepare(centers, labels, weighed_, pool);
-    ++time_;
-    for (std::size_t j = 0; j < centers.k; ++j) {
-      if (centers.drift[j] != 0) changed_[j] = time_;
-    }
+    news_.begin(centers.drift);
     Assigned out;
     swapped_ = mode_ == Mode::swaps && swap_clusters(x, centers.k, labels, out, pool);
     if (!swapped_) out += look(x, centers, labels, first, pool);
-    if (mode_ == Mode::exact) {
-      looked_[turn_] = time_;  // these rows have the nearest of all centers as they are
-    } else if (looked_[0] > 0) {
-      for (std::size_t i = 0; i < labels.size(); ++i) {
-        if (labels[i] != before_[i]) changed_[static_cast<std::size_t>(labels[i])] = time_;
-      }
-    }
+    mode_ == Mode::exact ? news_.looked(turn_) : news_.joined(labels, before_);
     moved_ += out.moved;
     if (++turn_ == options_.turns) {
       looked_at_all_ = mode_ == Mode::exact;
       const auto n = static_cast<std::int64_t>(x.n);
       if (mode_ == Mode::hartigan && moved_ * kBeforeSwaps <= n) mode_ = Mode::swaps;
       if (mode_ == Mode::late && moved_ * kBeforePlain <= n) mode_ = Mode::plain;
+      lists_.end_iteration(moved_);
       turn_ = 0, moved_ = 0;
     }
     return out;
@@ -94,17 +91,20 @@ class AssignSketched {
     });
   }
 
-  // The mode as a number and the graph, for a run that is interrupted between two iterations and taken up again.
+  // The mode as a number, and the graph or the lists, for a run that is interrupted between two iterations and taken up
+  // again.
   int mode() const { return looked_at_all_ ? static_cast<int>(Mode::plain) : static_cast<int>(mode_); }
-  std::span<const Label> graph() const { return graph_.saved(); }
-  void enter(int mode, std::span<const Label> graph) {
+  std::vector<Label> known() const { return options_.lists ? lists_.saved() : graph_.saved(); }
+  void enter(int mode, std::span<const Label> known, std::size_t n) {
     if (mode != 0) mode_ = static_cast<Mode>(mode);
-    graph_.restore(graph);
+    options_.lists ? lists_.restore(known, n) : graph_.restore(known);
   }
 
   // Nothing moves: go on more strictly, if that is possible.
   bool advance() {
-    if (mode_ == Mode::exact || (mode_ == Mode::plain && (!narrow_ || !options_.exact))) return false;
+    if (mode_ == Mode::exact) return false;
+    if (options_.lists && lists_.look_around_first()) return true;
+    if (mode_ == Mode::plain && (!narrow_ || !options_.exact)) return false;
     if (mode_ != Mode::swaps) mode_ = mode_ == Mode::plain ? Mode::exact : Mode::plain;
     return true;
   }
@@ -140,6 +140,7 @@ class AssignSketched {
     const bool enough = swap(labels, pool) >= kSwapsSave;
     out.ops += swap.ops();
     mode_ = enough ? Mode::hartigan : Mode::late;
+    if (enough) lists_.renew();  // the centers that went elsewhere are on none
     if (!enough) std::copy(before_.begin(), before_.end(), labels.begin());
     for (std::size_t i = 0; i < labels.size(); ++i) {
       if (labels[i] != before_[i]) search_.forget(static_cast<Row>(i)), ++out.moved;
@@ -152,11 +153,14 @@ class AssignSketched {
     Assigned out;
     std::uint64_t for_graph = 0;
     if (first || mode_ == Mode::exact || !narrow_) {
-      const bool again = mode_ == Mode::exact && looked_[turn_] > 0;
-      if (again) find_changed();
-      if (again && news_ids_.empty()) return out;  // nothing has changed
-      const bool few = again && news_ids_.size() <= kNews;
+      const bool again = mode_ == Mode::exact && news_.has_looked(turn_);
+      const auto changed = again ? news_.since(turn_) : std::span<const Label>();
+      if (again && changed.empty()) return out;
+      const bool few = again && changed.size() <= kNews;
+      if (few) changed_.pack(search_.all(), changed);
       out = over_all(x, centers, labels, first ? 1 : options_.turns, few, false, pool);
+    } else if (options_.lists) {
+      out = over_lists(x, centers, labels, pool);
     } else {
       const double enough = mode_ == Mode::hartigan ? kRecall : kLateRecall;
       if (turn_ == 0 || graph_.empty()) for_graph = graph_.follow(centers, enough, pool);
@@ -165,12 +169,27 @@ class AssignSketched {
                           return search_.listed(graph_.ids(piece.cluster), worker);
                         });
     }
-    search_.judge_sketches(out.ops, x.d);
+    if (!options_.lists) search_.judge_sketches(out.ops, x.d);
     out.ops.distances += for_graph;
     return out;
   }
 
-  // `few`: those that find_changed() found are so few that it pays to look at them alone.
+  // If their lists are due, they find new ones first.
+  Assigned over_lists(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, Pool& pool) {
+    const Turn turn{x.n, options_.turns, turn_};
+    auto look = [&, own = OwnSearch<T>(search_, lists_)](auto rows) { return own(x, centers, labels, rows); };
+    if (lists_.due(turn_)) {
+      Assigned out = lists_.sweep(search_.sketches(x), search_.all().panels, turn, labels, pool, look);
+      out.ops.products = search_.whole_rows(out.ops.products, x.d);
+      return out;
+    }
+    groups_.sort(turn, labels, centers.k, kPiece, pool);
+    return pool.tally<Assigned>(groups_.order().size(), kPiece, [&](std::size_t a, std::size_t b, int) {
+      return look(groups_.order().subspan(a, b - a));
+    });
+  }
+
+  // `few`: the centers that changed since these rows looked at all are so few that it pays to look at them alone.
   Assigned over_all(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, std::size_t turns, bool few,
                     bool afresh, Pool& pool) {
     constexpr std::size_t kBlock = SketchSearch<T>::kBlock;
@@ -182,10 +201,9 @@ class AssignSketched {
       });
     }
     if (centers.k >= kMany && !weighed_) {
-      if (few) news_.pack(search_.all(), news_ids_);
       return over_pieces(x, centers, labels, turns, afresh, pool,
                          [&](const auto& piece, int worker, Ops& ops) -> auto& {
-                           if (few && changed_[piece.cluster] <= looked_[turn_]) return std::as_const(news_);
+                           if (few && !news_.changed(piece.cluster, turn_)) return std::as_const(changed_);
                            return search_.within_reach(centers, groups_.rows(piece), piece.cluster, worker, ops);
                          });
     }
@@ -194,15 +212,6 @@ class AssignSketched {
     return pool.tally<Assigned>(groups_.order().size(), kBlock, [&](std::size_t a, std::size_t b, int worker) {
       return search_.look(x, centers, labels, groups_.order().subspan(a, b - a), search_.all(), afresh, worker);
     });
-  }
-
-  // The centers that have changed since the rows whose turn it is looked at all. Only these can win a row from a center
-  // that has not changed since: not moved, and joined by nobody.
-  void find_changed() {
-    news_ids_.clear();
-    for (std::size_t j = 0; j < changed_.size(); ++j) {
-      if (changed_[j] > looked_[turn_]) news_ids_.push_back(static_cast<Label>(j));
-    }
   }
 
   // The rows of a cluster together, with the centers that choose(piece, worker, ops) packs for them.
@@ -227,11 +236,10 @@ class AssignSketched {
   SketchSearch<T> search_;
   std::vector<Label> before_;  // labels before this turn
   CenterGraph<T> graph_;
+  OwnLists<T> lists_;
   Groups groups_;
-  std::uint64_t time_ = 0;                       // turns so far
-  std::vector<std::uint64_t> changed_, looked_;  // when a center moved last or was joined; when a turn's rows saw all
-  std::vector<Label> news_ids_;
-  Packed<T> news_;
+  News news_;
+  Packed<T> changed_;  // the centers that are news to the rows whose turn it is, if they are few
 };
 
 }  // namespace k2

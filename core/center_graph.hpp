@@ -42,7 +42,7 @@ class CenterGraph {
   }
 
   // For a run that is interrupted and taken up again: all that the next neighbors depend on.
-  std::span<const Label> saved() const { return graph_.id; }
+  const std::vector<Label>& saved() const { return graph_.id; }
   void restore(std::span<const Label> ids) {
     graph_.width = width_;
     graph_.id.assign(ids.begin(), ids.end());

@@ -24,7 +24,11 @@ class Contest {
 
   // The squared distance of x to center j, which joins the contest; it counts `factor` times.
   double enter(Label j, double factor = 1.0) {
-    const double s = static_cast<double>(kernel_.near(x_, centers_[static_cast<std::size_t>(j)], centers_.d));
+    return enter(j, factor, static_cast<double>(kernel_.near(x_, centers_[static_cast<std::size_t>(j)], centers_.d)));
+  }
+
+  // The same, if its fast squared distance s is known.
+  double enter(Label j, double factor, double s) {
     const double value = s * factor, lost = 2 * lost_ * std::max(factor, factor_);
     if (best_ == kUnassigned || value * (1 + error_) + lost < value_ * (1 - error_)) {
       best_ = j, square_ = s, value_ = value, factor_ = factor, exact_ = -1.0;

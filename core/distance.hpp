@@ -77,10 +77,19 @@ struct Kernels {
                 std::size_t stride);
   // The least of (square + (base_j - 2 dot_j)) factor_j over `count` values, whole panels.
   T (*least)(const T* dots, const T* base, const T* factor, T square, std::size_t count);
+  // ||x - c||^2, no more wrong than `near` below.
+  T (*steady)(const T* x, const T* c, std::size_t d);
+  // score_j = base_j - 2 dot_j for `count` values, whole panels.
+  void (*scores)(const T* dots, const T* base, std::size_t count, T* out);
+  // The places of the m lowest of `count` values, whole panels, of equals the first. `out` has room for `count` +
+  // panel.
+  void (*few)(const T* values, std::size_t count, std::size_t m, std::int32_t* out);
 
   // Fast: ||x - c||^2 in difference form, wrong by at most difference_error<T>(d) of it and underflow<T>(d).
   T (*near)(const T* x, const T* c, std::size_t d);
   T (*square)(const T* x, std::size_t d);  // ||x||^2, same error
+  // The same for m centers, of which `ids` are the rows.
+  void (*nears)(const T* x, const T* centers, const std::int32_t* ids, std::size_t m, std::size_t d, T* out);
 
   std::size_t panel;  // centers packed together
   // Element i of `panel` centers side by side, for all i < d; `shift` (or null) taken off.

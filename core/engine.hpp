@@ -21,7 +21,7 @@ struct Problem {
   const Label* labels;                // n; or null, if the initialisation gives none
   double tol = 0.0;                   // a shift up to this counts as none
   int mode = 0;                       // where an interrupted run of several modes was
-  std::span<const Label> graph = {};  // the neighbors it had, if it went by them
+  std::span<const Label> known = {};  // the neighbors or the lists it had, if it went by them
 };
 
 // What module.cpp sees of every engine.
@@ -34,7 +34,7 @@ class AnyEngine {
   virtual double energy() = 0;           // of the labels and centers as they are after a step
   virtual std::size_t certify() = 0;     // rows that certainly have their nearest center, if the method can tell
   virtual int mode() const = 0;          // of a method that has several: the one it is in
-  virtual std::span<const Label> graph() const = 0;  // neighbors that the next step begins with; or none
+  virtual std::vector<Label> known() const = 0;  // neighbors or lists that the next step begins with; or none
   virtual const Centers<T>& centers() const = 0;
   virtual std::span<const Label> labels() const = 0;
 };
@@ -54,7 +54,7 @@ class Engine final : public AnyEngine<T> {
         move_(std::move(move)) {
     if (p.labels) labels_.assign(p.labels, p.labels + p.x.n);
     if constexpr (kGuarded) {
-      assign_.enter(p.mode, p.graph);
+      assign_.enter(p.mode, p.known, p.x.n);
       if (!p.labels) return;
       begun_.additions = move_.count_moves(x_, std::span<const Label>(labels_), *pool_);
       energy_ = move_.energy(centers_, *pool_);
@@ -100,8 +100,8 @@ class Engine final : public AnyEngine<T> {
     if constexpr (kGuarded) return assign_.mode();
     return 0;
   }
-  std::span<const Label> graph() const override {
-    if constexpr (kGuarded) return assign_.graph();
+  std::vector<Label> known() const override {
+    if constexpr (kGuarded) return assign_.known();
     return {};
   }
   const Centers<T>& centers() const override { return centers_; }

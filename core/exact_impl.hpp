@@ -241,6 +241,9 @@ void fill(Kernels<T>& table) {
   table.extent = extent<T>;
   table.heads = wide::dots<T>;
   table.least = wide::least<T>;
+  table.steady = wide::steady<T>;
+  table.scores = wide::scores<T>;
+  table.few = wide::few<T>;
 }
 
 }  // namespace

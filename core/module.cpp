@@ -57,12 +57,13 @@ void define(nb::module_& m, const char* name) {
       .def(
           "mode", [](const B& b) { return b.engine->mode(); }, "Where it is, if it has several modes.")
       .def(
-          "graph",
+          "known",
           [](const B& b) {
-            const auto g = b.engine->graph();
-            return give(std::vector<Label>(g.begin(), g.end()), {g.size()});
+            std::vector<Label> known = b.engine->known();
+            const std::size_t size = known.size();
+            return give(std::move(known), {size});
           },
-          "The neighbors of the centers that the next step begins with; none, if it finds them anew.")
+          "The neighbors of the centers, or the lists of the rows, that the next step begins with; or none.")
       .def("labels",
            [](const B& b) {
              const auto l = b.engine->labels();
@@ -94,21 +95,23 @@ void define(nb::module_& m, const char* name) {
   method(
       m, "sketched",
       [](Matrix<T> x, Weights w, const Survey& s, Matrix<T> c, Labels l, const Sketch<T>* sketch, std::size_t neighbors,
-         std::size_t turns, bool hartigan, bool swaps, bool exact, bool unit, double tol, int mode, Labels graph,
-         int threads) {
+         std::size_t turns, bool hartigan, bool swaps, bool exact, bool unit, bool lists, double tol, int mode,
+         Labels known, int threads) {
         require(neighbors >= 1 && turns >= 1, "neighbors and turns must be at least 1");
         const std::span<const Label> before =
-            graph ? std::span<const Label>(graph->data(), graph->shape(0)) : std::span<const Label>();
-        require(before.empty() || before.size() == c.shape(0) * neighbors, "the graph is of other centers");
-        require_names(before, c.shape(0), "the graph has centers that are not there");
-        const SketchOptions options{neighbors, turns, hartigan, swaps, exact, unit};
+            known ? std::span<const Label>(known->data(), known->shape(0)) : std::span<const Label>();
+        const std::size_t n = x.shape(0), k = c.shape(0), size = OwnLists<T>::saved_size(n, k, turns);
+        require(before.empty() || before.size() == (lists ? size : k * neighbors), "what was known is of other data");
+        require_names(lists && !before.empty() ? before.first(n * std::min(OwnLists<T>::kLength, k)) : before, k,
+                      "what was known names centers that are not there");
+        const SketchOptions options{neighbors, turns, hartigan, swaps, exact, unit, lists};
         return std::make_unique<B>(x, w, c, l, [&](auto p) {
-          p.tol = tol, p.mode = mode, p.graph = before;
+          p.tol = tol, p.mode = mode, p.known = before;
           return make_sketched(p, s, sketch, options, threads, interrupted);
         });
       },
-      "sketch"_a.none(), "neighbors"_a, "turns"_a, "hartigan"_a, "swaps"_a, "exact"_a, "unit"_a, "tol"_a, "mode"_a,
-      "graph"_a.none().noconvert(), nb::keep_alive<0, 6>());
+      "sketch"_a.none(), "neighbors"_a, "turns"_a, "hartigan"_a, "swaps"_a, "exact"_a, "unit"_a, "lists"_a, "tol"_a,
+      "mode"_a, "known"_a.none().noconvert(), nb::keep_alive<0, 6>());
 
   method(
       m, "rough",

@@ -140,7 +140,7 @@ class Pool {
 
   void ask(Job& job) {  // on the calling thread only
     const auto now = Clock::now();
-    if (!poll_ || now - asked_ < kPollEvery) return;
+    if (!poll_ || job.stop || now - asked_ < kPollEvery) return;
     asked_ = now;
     if (poll_()) job.fail(std::make_exception_ptr(Cancelled()));
   }

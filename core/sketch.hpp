@@ -87,7 +87,8 @@ class Sketch {
     (fused_ ? kernel_.dots : kernel_.heads)(rows, b - a, packed_.data(), padded / kernel_.panel, d_, products, padded);
     const double unit = kUnit<T>, loss = std::sqrt(static_cast<double>(w)) * (product_error<T>(d_) + 8 * unit);
     for (std::size_t i = a; i < b; ++i) {
-      const double square = static_cast<double>(kernel_.near(points[i], mean_.data(), d_)), norm = std::sqrt(square);
+      const double square = static_cast<double>((fused_ ? kernel_.near : kernel_.steady)(points[i], mean_.data(), d_));
+      const double norm = std::sqrt(square);
       T* s = sketches + i * w;
       double head = 0.0;
       for (std::size_t j = 0; j + 1 < w; ++j) {

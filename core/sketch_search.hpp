@@ -31,6 +31,14 @@ class SketchSearch {
 
   void forget(Row i) { upper_[i] = std::numeric_limits<float>::infinity(); }
 
+  // Row i is not farther than this from center l.
+  void remember(Row i, std::size_t l, double upper) {
+    upper_[i] = static_cast<float>(upper - clock_[l] + (upper + clock_[l]) * 0x1p-22);
+  }
+
+  double upper(Row i, std::size_t l) const { return static_cast<double>(upper_[i]) + clock_[l]; }
+  void prefetch_upper(Row i) const { prefetch_row(&upper_[i], 1); }
+
   // The centers have moved. What counts is Hartigan's comparison or the plain one.
   void prepare(const Centers<T>& centers, std::span<const Label> labels, bool hartigan, Pool& pool) {
     for (std::size_t j = 0; j < centers.k; ++j) clock_[j] += centers.drift[j];
@@ -40,6 +48,9 @@ class SketchSearch {
   }
 
   const Packed<T>& all() const { return all_; }
+  const Weighing& weighing() const { return weighing_; }
+  const Sketch<T>* sketch() const { return sketch_; }
+  Rows<const T> sketches(Rows<const T> x) const { return sketch_ ? sketch_->rows() : x; }
   const double* weights() const { return weighing_.weights(); }
 
   // What a turn counted tells whether products of whole rows would have cost less than those of sketches and the
@@ -61,7 +72,7 @@ class SketchSearch {
   const Packed<T>& within_reach(const Centers<T>& centers, std::span<const Row> rows, std::size_t l, int worker,
                                 Ops& ops) {
     double far = 0.0;
-    for (const Row i : rows) far = std::max(far, static_cast<double>(upper_[i]) + clock_[l]);
+    for (const Row i : rows) far = std::max(far, upper(i, l));
     if (!(far < std::numeric_limits<double>::infinity())) return all_;
     Scratch& s = scratch_[static_cast<std::size_t>(worker)];
     const Rows<const T> h = all_.panels.centers();
@@ -80,12 +91,17 @@ class SketchSearch {
   Assigned look(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, std::span<const Row> rows,
                 const Packed<T>& packed, bool afresh, int worker) {
     Assigned out;
-    for (const Row i : rows) prefetch_row(&labels[i], 1), prefetch_row(&upper_[i], 1);
+    for (const Row i : rows) prefetch_row(&labels[i], 1), prefetch_upper(i);
     each(x, rows, packed, worker, [&](Row i, Gate<T>& gate, const T* dots, std::vector<std::int32_t>& found) {
       out += choose(x, centers, labels, i, packed, gate, afresh, dots, found);
     });
     out.ops.products = whole_rows(rows.size() * packed.panels.count(), x.d);
     return out;
+  }
+
+  // Products of sketches, counted as those of whole rows.
+  std::uint64_t whole_rows(std::size_t products, std::size_t d) const {
+    return sketch_ ? (products * Sketch<T>::kWidth + d / 2) / d : products;
   }
 
   // How many of the rows certainly have the nearest of the packed centers.
@@ -112,17 +128,12 @@ class SketchSearch {
     std::vector<std::int32_t> found, reached;
   };
 
-  // Products of sketches, counted as those of whole rows.
-  std::uint64_t whole_rows(std::size_t products, std::size_t d) const {
-    return sketch_ ? (products * Sketch<T>::kWidth + d / 2) / d : products;
-  }
-
   // In blocks of rows, the products of their sketches with those of all the packed centers; then each row on its own,
   // with a gate to open. (A copy of the gate would wait until all its parts are written.)
   template <class F>
   void each(Rows<const T> x, std::span<const Row> rows, const Packed<T>& packed, int worker, F&& f) {
     Scratch& s = scratch_[static_cast<std::size_t>(worker)];
-    const Rows<const T> h = sketch_ ? sketch_->rows() : x;
+    const Rows<const T> h = sketches(x);
     const Panels<T>& panels = packed.panels;
     const std::size_t width = panels.width(), padded = packed.size();
     grow(s.dots, kBlock * padded), grow(s.found, padded);
@@ -139,11 +150,6 @@ class SketchSearch {
         f(block[r], gate, s.dots.data() + r * padded, s.found);
       }
     }
-  }
-
-  // Row i is not farther than this from center l.
-  void remember(Row i, std::size_t l, double upper) {
-    upper_[i] = static_cast<float>(upper - clock_[l] + (upper + clock_[l]) * 0x1p-22);
   }
 
   // One row: measure those that pass the gate, the most likely first, for it may close the gate to others.
@@ -178,7 +184,7 @@ class SketchSearch {
     } else {
       if (weighing_.alone(i, l)) return out;
       const double keeps = weighing_.own(i, l);
-      double upper = static_cast<double>(upper_[i]) + clock_[l];
+      double upper = this->upper(i, l);
       const std::size_t slot = &packed == &all_ ? l : 0;  // a center is the first of its neighbors
       if (!sketch_ && packed.panels.id(slot) == own) {    // then the product alone tells nearly as much as the distance
         const auto norm = static_cast<double>(gate.norm);

@@ -12,11 +12,17 @@ namespace {
 
 using namespace wide;
 
-template <class T>
-inline T total(V<T> v) {
-  T s = 0;
-  for (std::size_t i = 0; i < kLanes<T>; ++i) s += v[i];
-  return s;
+// The sum of the lanes, by halves.
+template <class T, class U>
+inline T total(U v) {
+  if constexpr (sizeof(U) == 2 * sizeof(T)) {
+    return v[0] + v[1];
+  } else {
+    typedef T Half __attribute__((vector_size(sizeof(U) / 2)));
+    Half halves[2];
+    std::memcpy(halves, &v, sizeof v);
+    return total<T>(halves[0] + halves[1]);
+  }
 }
 
 // The sum of squares of d values: at(i) gives those from i on as a vector, at_one(i) the one at i.
@@ -42,6 +48,11 @@ template <class T>
 T near(const T* x, const T* c, std::size_t d) {
   return sum_of_squares<T>(
       d, [=](std::size_t i) { return load(x + i) - load(c + i); }, [=](std::size_t i) { return x[i] - c[i]; });
+}
+
+template <class T>
+void nears(const T* x, const T* centers, const std::int32_t* ids, std::size_t m, std::size_t d, T* out) {
+  for (std::size_t j = 0; j < m; ++j) out[j] = near<T>(x, centers + static_cast<std::size_t>(ids[j]) * d, d);
 }
 
 template <class T>
@@ -115,15 +126,6 @@ void lowest(const T* dots, const T* base, const T* slack, T norm, std::size_t co
   }
 }
 
-// Is any lane set?
-template <class M>
-inline bool any(const M& mask) {
-  std::int64_t words[sizeof(M) / 8], all = 0;
-  std::memcpy(words, &mask, sizeof mask);
-  for (const std::int64_t w : words) all |= w;
-  return all != 0;
-}
-
 template <class T>
 std::size_t survivors(const T* dots, const Gate<T>& gate, std::size_t count, std::int32_t* out) {
   constexpr std::size_t L = kLanes<T>;
@@ -136,12 +138,8 @@ std::size_t survivors(const T* dots, const Gate<T>& gate, std::size_t count, std
   for (std::size_t j = 0; j < count; j += 2 * L) {  // count is a whole number of panels
     const auto first = nears(j), second = nears(j + L);
     if (!any(first | second)) continue;
-    for (const auto& [near, from] : {std::pair(first, j), std::pair(second, j + L)}) {
-      for (std::size_t l = 0; l < L; ++l) {  // a jump for each would be guessed wrong as often as not
-        out[found] = static_cast<std::int32_t>(from + l);
-        found += static_cast<std::size_t>(near[l] & 1);
-      }
-    }
+    found += lanes_set<T>(first, j, out + found);
+    found += lanes_set<T>(second, j + L, out + found);
   }
   return found;
 }
@@ -150,6 +148,7 @@ template <class T>
 void fill(Kernels<T>& table) {
   table.near = near<T>;
   table.square = square<T>;
+  table.nears = nears<T>;
   table.panel = kPanel<T>;
   table.pack = pack<T>;
   table.dots = dots<T>;

@@ -2,6 +2,10 @@
 // for each variant: fused in tiles_*.cpp, and without fusing in exact_*.cpp. Each product of a row and a center is a
 // sum of its own, in the order of the columns; so the unfused one has the same bits on every CPU. Anonymous namespace
 // only, see exact_impl.hpp.
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 #include <cstring>
 
 #include "distance.hpp"
@@ -116,6 +120,131 @@ T least(const T* dots, const T* base, const T* factor, T square, std::size_t cou
     best = v < best ? v : best;
   }
   return smallest<T>(best);
+}
+
+// Is any lane set?
+template <class M>
+inline bool any(const M& mask) {
+  std::int64_t words[sizeof(M) / 8], all = 0;
+  std::memcpy(words, &mask, sizeof mask);
+  for (const std::int64_t w : words) all |= w;
+  return all != 0;
+}
+
+// The numbers of the lanes that are set, counted from `from` on, to `out`, where there is room for all. Returns how
+// many.
+template <class T, class M>
+inline std::size_t lanes_set(const M& mask, std::size_t from, std::int32_t* out) {
+  std::size_t found = 0;
+  for (std::size_t l = 0; l < kLanes<T>; ++l) {  // a jump for each would be guessed wrong as often as not
+    out[found] = static_cast<std::int32_t>(from + l);
+    found += static_cast<std::size_t>(mask[l] & 1);
+  }
+  return found;
+}
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+template <>
+inline std::size_t lanes_set<float>(const decltype(V<float>{} < V<float>{})& mask, std::size_t from,
+                                    std::int32_t* out) {
+  const __mmask16 set = _mm512_movepi32_mask(reinterpret_cast<__m512i>(mask));
+  const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+  const __m512i numbers = _mm512_add_epi32(lanes, _mm512_set1_epi32(static_cast<int>(from)));
+  _mm512_storeu_si512(out, _mm512_maskz_compress_epi32(set, numbers));
+  return static_cast<std::size_t>(__builtin_popcount(set));
+}
+#endif
+
+// ||x - c||^2, in sums over every kStripes-th column, however wide the vectors are: the same bits on every CPU.
+template <class T>
+T steady(const T* x, const T* c, std::size_t d) {
+  constexpr std::size_t L = kLanes<T>, kStripes = 32, kVectors = kStripes / L;
+  V<T> sum[kVectors] = {};
+  std::size_t i = 0;
+  for (; i + kStripes <= d; i += kStripes) {
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      const V<T> a = load(x + i + v * L) - load(c + i + v * L);
+      sum[v] += a * a;
+    }
+  }
+  T stripes[kStripes];
+  for (std::size_t v = 0; v < kVectors; ++v) store(stripes + v * L, sum[v]);
+  for (; i < d; ++i) stripes[i % kStripes] += (x[i] - c[i]) * (x[i] - c[i]);
+  for (std::size_t half = kStripes / 2; half > 0; half /= 2) {
+    for (std::size_t s = 0; s < half; ++s) stripes[s] += stripes[s + half];
+  }
+  return stripes[0];
+}
+
+// score_j = base_j - 2 dot_j.
+template <class T>
+void scores(const T* dots, const T* base, std::size_t count, T* out) {
+  for (std::size_t j = 0; j < count; j += kLanes<T>) store(out + j, load(base + j) - 2 * load(dots + j));
+}
+
+// Of `found` places of values, ascending, those of the m lowest, of equals the first, come to the front.
+template <class T>
+inline void keep_lowest(const T* values, std::size_t m, std::size_t found, std::int32_t* places) {
+  constexpr std::size_t L = kLanes<T>, kMost = 16 > L ? 16 : L;
+  if (found <= kMost) {
+    using Mask = decltype(V<T>{} < V<T>{});
+    T value[kMost];
+    for (std::size_t i = 0; i < kMost; ++i) value[i] = i < found ? values[places[i]] : static_cast<T>(__builtin_inf());
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < found; i += L) {
+      const V<T> v = load(value + i);
+      Mask rank{}, lane{};  // rank: less one for each that comes before
+      for (std::size_t l = 0; l < L; ++l) lane[l] = static_cast<int>(i + l);
+      for (std::size_t j = 0; j < found; ++j) {
+        rank += (value[j] < v) | ((value[j] == v) & (lane > static_cast<int>(j)));
+      }
+      const Mask stays = rank + static_cast<int>(m) > 0;
+      for (std::size_t l = 0; l < L && i + l < found; ++l) {
+        places[kept] = places[i + l];
+        kept += static_cast<std::size_t>(stays[l] & 1);
+      }
+    }
+    return;
+  }
+  for (std::size_t i = 0; i < found; ++i) {  // many equals: put each where it belongs among the first m
+    const std::int32_t place = places[i];
+    std::size_t at = i < m ? i : m;
+    if (at == m && !(values[place] < values[places[m - 1]])) continue;
+    if (at == m) --at;
+    for (; at > 0 && values[place] < values[places[at - 1]]; --at) places[at] = places[at - 1];
+    places[at] = place;
+  }
+}
+
+// The places of the m lowest of `count` values, whole panels, of equals the first: the first m of `out`, which has room
+// for a place of each value and the lanes of a vector.
+//
+// The m-th lowest of the lanes' minima is a limit that at least m values do not exceed, and few others.
+template <class T>
+void few(const T* values, std::size_t count, std::size_t m, std::int32_t* out) {
+  constexpr std::size_t L = kLanes<T>, W = kPanel<T>;
+  const V<T> infinity = V<T>{} + static_cast<T>(__builtin_inf());
+  V<T> low[2] = {infinity, infinity};
+  for (std::size_t j = 0; j < count; j += W) {
+    for (std::size_t h = 0; h < 2; ++h) {
+      const V<T> v = load(values + j + h * L);
+      low[h] = v < low[h] ? v : low[h];
+    }
+  }
+  V<T> limit = infinity;
+  if (m <= W) {
+    T minima[W];
+    decltype(low[0] < low[1]) below[2] = {};  // less one for each minimum that is below
+    for (std::size_t h = 0; h < 2; ++h) store(minima + h * L, low[h]);
+    for (std::size_t j = 0; j < W; ++j) {
+      for (std::size_t h = 0; h < 2; ++h) below[h] += minima[j] < low[h];
+    }
+    // Those that fewer than m are below: at least m of them.
+    for (std::size_t h = 0; h < 2; ++h) low[h] = below[h] + static_cast<int>(m) > 0 ? -low[h] : infinity;
+    limit = V<T>{} - smallest<T>(low[0] < low[1] ? low[0] : low[1]);
+  }
+  std::size_t found = 0;
+  for (std::size_t j = 0; j < count; j += L) found += lanes_set<T>(load(values + j) <= limit, j, out + found);
+  keep_lowest(values, m, found, out);
 }
 
 }  // namespace wide

@@ -99,6 +99,20 @@ def test_refreshed_neighbors_are_part_of_the_state(tmp_path):
         assert bits(resumed(model, x, directory)) == whole, iteration
 
 
+@pytest.mark.parametrize("d", [4, 60])
+def test_lists_of_centers_are_part_of_the_state(tmp_path, d):
+    x = unequal(d)
+    model = K2Means(150, init="random", random_state=0, tol=0, max_iter=40)
+    whole = bits(model.fit(x))
+    last = model.n_iter_
+    assert last > 8
+    for iteration in {*range(1, 9), last - 1, last}:
+        directory = tmp_path / str(iteration)
+        directory.mkdir()
+        fit_until(model, x, directory, iteration)
+        assert bits(resumed(model, x, directory)) == whole, iteration
+
+
 def test_swaps_that_are_next_or_over_are_part_of_the_state(tmp_path):
     x = unequal()
     model = K2Means(60, init=x[:60], random_state=0)
@@ -162,7 +176,7 @@ def test_a_newer_format_is_named(saved):
     whole = bytearray(path.read_bytes())
     struct.pack_into("<I", whole, 8, 7)
     path.write_bytes(whole)
-    refused(x, directory, "format 7; this k2means reads formats up to 1")
+    refused(x, directory, "format 7; this k2means reads formats up to 2")
 
 
 def test_another_file_is_not_a_checkpoint(saved):

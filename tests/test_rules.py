@@ -101,6 +101,7 @@ def test_centers_are_written_only_where_they_move(pattern):
 
 def test_labels_are_written_only_by_assignments_seeding_swaps_and_the_refill():
     allowed = {
+        "own_search.hpp",
         "panels.hpp",
         "refill.hpp",
         "seeding.hpp",

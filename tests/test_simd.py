@@ -25,7 +25,7 @@ SCRIPT = """
     for dtype in (np.float32, np.float64):
         for d in (1, 3, 16, 37, 130):
             for data in (blobs(700, d, 30, dtype), grid(400, d, dtype), blobs(700, d, 30, dtype) + dtype(50)):
-                k2 = K2(7), K2(7, bounds="hamerly"), Sketched(7)
+                k2 = K2(7), K2(7, bounds="hamerly"), Sketched(7), Sketched(lists=True)
                 for method in (Lloyd(), Elkan(), *k2, AKM(7), MiniBatch(spacing=3)):
                     for init in (GDI(), GDI(exact=False, early=3), PlusPlus(), Given(data[:40])):
                         r = cluster(data, 40, method=method, init=init, stop=Stop(max_iter=6), n_threads=1)
@@ -33,6 +33,11 @@ SCRIPT = """
     many = blobs(20000, 5, 30, np.float32)  # GDI cuts them by a tree of planes
     r = cluster(many, 40, method=Sketched(7), init=GDI(exact=False, early=3), stop=Stop(max_iter=1), n_threads=1)
     results["many rows"] = told(r)
+    wide = blobs(3000, 5, 30, np.float64) @ np.random.default_rng(0).normal(size=(5, 1100))
+    wide = (wide + np.random.default_rng(1).normal(size=wide.shape)).astype(np.float32)  # looked at by sketches
+    results["wide rows"] = told(cluster(wide, 300, method=Sketched(), stop=Stop(max_iter=8), n_threads=1))
+    sketches = _core.sketch(wide, _core.survey(wide, None, 1), 0, 1).rows()
+    results["sketches"] = hashlib.sha256(sketches.tobytes()).hexdigest()
     print(json.dumps([_core.simd, results]))
 """
 

@@ -21,8 +21,8 @@ def wide_blobs(n, d, k, dtype, seed=0):
     return (blobs(n, 6, k, np.float64, seed) @ rng.normal(size=(6, d)) + rng.normal(size=(n, d))).astype(dtype)
 
 
-def hartigan(x, centers, labels, weights):
-    """The label that lowers the energy most for each row alone, all at once, in plain double."""
+def hartigan(x, centers, labels, weights, allowed=None):
+    """The label that lowers the energy most for each row alone, all at once, in plain double; of those allowed."""
     w = np.ones(len(x)) if weights is None else weights
     size = np.bincount(labels, w, len(centers))
     square = ((x[:, None].astype(np.float64) - centers.astype(np.float64)) ** 2).sum(-1)
@@ -30,6 +30,8 @@ def hartigan(x, centers, labels, weights):
         cost = square * (size / (size + w[:, None]))
         rows = np.arange(len(x))
         cost[rows, labels] = square[rows, labels] * size[labels] / (size[labels] - w)
+    if allowed is not None:
+        cost[~allowed] = np.inf
     best = np.where(size[labels] <= w, labels, np.nanargmin(cost, axis=1))
     clear = np.sort(np.nan_to_num(cost, nan=np.inf), axis=1)
     return best, clear[:, 1] > clear[:, 0] * (1 + 1e-6) if len(centers) > 1 else np.ones(len(x), bool)

@@ -354,4 +354,52 @@ TEST(parts_are_added_up_with_the_same_bits_in_every_variant) {
   check_add_up<double>();
 }
 
+template <class T>
+void check_few() {
+  for (const auto& v : variants<T>()) {
+    const std::size_t panel = v.table.panel;
+    for (const std::size_t panels : {1, 2, 5, 16}) {
+      const std::size_t count = panels * panel;
+      for (const int side : {1, 3, 1000000}) {  // many equals, or none
+        k2::Random random(7, count);
+        std::vector<T> values(count);
+        for (T& value : values) value = T(random.below(static_cast<std::uint64_t>(side)));
+        values[0] = std::numeric_limits<T>::infinity();
+        for (std::size_t m = 1; m <= std::min<std::size_t>(count, 70); ++m) {
+          std::vector<std::int32_t> order(count), out(count);
+          std::iota(order.begin(), order.end(), 0);
+          std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return values[a] < values[b]; });
+          v.table.few(values.data(), count, m, out.data());
+          std::sort(order.begin(), order.begin() + m), std::sort(out.begin(), out.begin() + m);
+          CHECK(std::equal(out.begin(), out.begin() + m, order.begin()));
+        }
+      }
+    }
+  }
+}
+TEST(the_lowest_few_are_found_in_every_variant) {
+  check_few<float>();
+  check_few<double>();
+}
+
+template <class T>
+void check_nears() {
+  for (const auto& v : variants<T>()) {
+    for (const std::size_t d : dimensions()) {
+      const auto x = draw<T>(d, 1), centers = draw<T>(5 * d, 2);
+      const std::int32_t ids[] = {4, 0, 2, 2};
+      T squares[4];
+      v.table.nears(x.data(), centers.data(), ids, 4, d, squares);
+      for (std::size_t j = 0; j < 4; ++j) {
+        const double truth = data::squared_distance(x.data(), centers.data() + static_cast<std::size_t>(ids[j]) * d, d);
+        CHECK(std::abs(squares[j] - truth) <= truth * k2::difference_error<T>(d));
+      }
+    }
+  }
+}
+TEST(many_fast_distances_are_within_the_error_of_one) {
+  check_nears<float>();
+  check_nears<double>();
+}
+
 }  // namespace

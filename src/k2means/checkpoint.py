@@ -26,7 +26,7 @@ from .initialize import Data, Start
 from .loop import Engine, Ops, Record
 
 MAGIC = b"K2CKPT\r\n"
-FORMAT = 1
+FORMAT = 2
 HEADER = struct.Struct("<8sIQ32s")  # magic, format, bytes that follow, their sha256
 NAME = "checkpoint.k2"
 
@@ -90,7 +90,7 @@ class Keeper:
             return
         state = start
         if trace:
-            state = Start(engine.centers(), engine.labels(), start.ops, engine.mode(), engine.graph())
+            state = Start(engine.centers(), engine.labels(), start.ops, engine.mode(), engine.known())
         try:
             write(self.path, self._identity, state, trace)
             self._written = len(trace)
@@ -125,7 +125,7 @@ def write(path: Path, identity: Mapping[str, Any], state: Start, trace: Sequence
     }
     arrays: dict[str, Any] = {"described": np.frombuffer(json.dumps(described).encode(), dtype=np.uint8)}
     arrays["centers"] = state.centers
-    arrays |= {name: a for name, a in (("labels", state.labels), ("graph", state.graph)) if a is not None}
+    arrays |= {name: a for name, a in (("labels", state.labels), ("known", state.known)) if a is not None}
     payload = io.BytesIO()
     np.savez(payload, **arrays)
     body = payload.getbuffer()
@@ -155,8 +155,8 @@ def read(path: Path, identity: Mapping[str, Any]) -> Saved:
         raise CheckpointError(f"{path} is damaged: its checksum does not match")
     with np.load(io.BytesIO(body), allow_pickle=False) as arrays:
         described = json.loads(arrays["described"].tobytes())
-        labels, graph = (arrays[name] if name in arrays.files else None for name in ("labels", "graph"))
-        start = Start(arrays["centers"], labels, Ops(**described["init_ops"]), described.get("mode", 0), graph)
+        labels, known = (arrays[name] if name in arrays.files else None for name in ("labels", "known"))
+        start = Start(arrays["centers"], labels, Ops(**described["init_ops"]), described.get("mode", 0), known)
     check_identity(path, described["identity"], identity)
     return Saved(start, tuple(map(Record.restored, described["trace"])))
 

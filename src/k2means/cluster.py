@@ -277,7 +277,7 @@ def solve(
             seed=random_key(rng),
             tol=stop.tol * data.scale * data.scale,
             mode=start.mode,
-            graph=start.graph,
+            known=start.known,
             sketch=data.short_sketch,
             unit=unit_centers,
         )

@@ -76,7 +76,7 @@ class Start:
     labels: NDArray[np.int32] | None
     ops: Ops
     mode: int = 0  # of a run taken up again, where its method was
-    graph: NDArray[np.int32] | None = None  # and the neighbors it had
+    known: NDArray[np.int32] | None = None  # and the neighbors or the lists it had
 
 
 class Init(Protocol):

@@ -124,7 +124,7 @@ def sketch_of_some(x: NDArray[Any], k: int, n_threads: int) -> _core.Sketch | No
 
 def tells_enough(sketch: _core.Sketch, d: int) -> bool:
     """Of rows of d numbers. If not, more candidates pass sketches than is gained, the sooner the shorter the rows."""
-    return sketch.caught > 0.5 + 16 / d
+    return sketch.caught > min(0.9, 0.5 + 32 / d)
 
 
 def unit_rows(x: NDArray[Any]) -> NDArray[Any]:

@@ -28,7 +28,7 @@ class Problem:
     seed: int = 0  # for methods that draw at random
     tol: float = 0.0  # a shift up to this counts as none
     mode: int = 0  # of a run taken up again, where it was
-    graph: NDArray[np.int32] | None = None  # and the neighbors it had
+    known: NDArray[np.int32] | None = None  # and the neighbors or the lists it had
     sketch: Callable[[], _core.Sketch | None] = lambda: None  # of the rows, if they have a short one
     unit: bool = False  # rows and centers are on the unit sphere; `Sketched` only
 
@@ -70,6 +70,7 @@ class Elkan:
 
 
 SKETCH = 32  # numbers in a sketch (core/sketch.hpp)
+LISTED = 8  # centers on a list (core/own_lists.hpp)
 FEW_ROWS = 64  # of a cluster, in the mean
 
 
@@ -138,6 +139,9 @@ class Sketched:
         Whether to try swaps of clusters when few rows move: two are joined, and one is divided. With `hartigan` only.
     exact : bool
         Whether to end only when no row would change among all centers. False: among the neighbors of its center.
+    lists : bool or "auto"
+        Whether a row considers the 8 centers on a list of its own, renewed now and then by a look around, instead of
+        the neighbors of its center. "auto": if `n_neighbors` is "auto" and there are more than 128 clusters.
     """
 
     n_neighbors: int | Literal["auto"] = "auto"
@@ -145,6 +149,7 @@ class Sketched:
     hartigan: bool = True
     swaps: bool = True
     exact: bool = True
+    lists: bool | Literal["auto"] = "auto"
 
     def __post_init__(self) -> None:
         for name in ("n_neighbors", "turns"):
@@ -154,6 +159,10 @@ class Sketched:
         for name in ("hartigan", "swaps", "exact"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
+        if not (isinstance(self.lists, (bool, np.bool_)) or (isinstance(self.lists, str) and self.lists == "auto")):
+            raise TypeError(f"lists must be True, False or 'auto', got {self.lists!r}")
+        if self.lists is True and self.n_neighbors != "auto":
+            raise ValueError(f"lists=True is instead of neighbors, got n_neighbors={self.n_neighbors}")
 
     def width(self, k: int, d: int) -> int:
         """The neighbors of a center, for this many clusters of vectors of this length."""
@@ -166,15 +175,17 @@ class Sketched:
         hartigan = bool(self.hartigan) and not p.unit  # its formula is for means
         few = len(p.x) < FEW_ROWS * len(p.centers)
         turns = (2 if few else 4) if self.turns == "auto" else int(self.turns)
-        swaps, exact = bool(self.swaps), bool(self.exact)
-        options = (self.width(*p.centers.shape), turns, hartigan, swaps, exact, p.unit, p.tol, p.mode)
-        return _core.sketched(p.x, p.weights, p.survey, p.centers, p.labels, p.sketch(), *options, p.graph, p.n_threads)
+        swaps, exact, width, sketch = bool(self.swaps), bool(self.exact), self.width(*p.centers.shape), p.sketch()
+        lists = (self.n_neighbors == "auto" and len(p.centers) > 128) if self.lists == "auto" else bool(self.lists)
+        options = (width, turns, hartigan, swaps, exact, p.unit, lists, p.tol, p.mode)
+        return _core.sketched(p.x, p.weights, p.survey, p.centers, p.labels, sketch, *options, p.known, p.n_threads)
 
     def memory(self, n: int, d: int, k: int) -> int:
         per_center = 2 * 12 * self.width(k, d) + 12 * (2 * self.width(k, d) + 32) + 2 * 4 * SKETCH
         if self.swaps:
             per_center += 16 * d  # means of the clusters while swaps are looked for
-        return _common_memory(n, d, k) + (4 * SKETCH + 16) * n + per_center * k
+        per_row = 4 * SKETCH + 16 + (0 if self.lists is False else 4 * (LISTED + 2))
+        return _common_memory(n, d, k) + per_row * n + per_center * k
 
 
 @dataclass(frozen=True)
