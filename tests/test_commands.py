@@ -147,7 +147,7 @@ def test_no_time_left_is_one_iteration(here, capsys):
         (
             ["fit", "vectors.npy", "-k", 3, "--metric", "cosine", "--algorithm", "k2"],
             2,
-            "--metric and --polish are for",
+            "--metric, --polish and --max-cluster-size are for",
         ),
         (["fit", "vectors.npy", "-k", 3, "--resume"], 2, "--resume needs --checkpoint"),
         (["fit", "vectors.npy", "-k", 3, "-o", "not/there.npz"], 5, "there is no directory 'not'"),
