@@ -126,7 +126,7 @@ class Offers {
       around = from;
       look_around(i, static_cast<std::size_t>(around), s);
     }
-    keep(i, s.best, {});
+    keep(i, s.best, s.best.farthest() * weight(i), [&](double square, std::size_t) { return square * weight(i); });
     return s.seen.size();
   }
 
@@ -147,7 +147,7 @@ class Offers {
     const Gate<T> gate = all_.gate(x_[i], x_.d, T(0));
     s.low.resize(centers_.n);
     for (std::size_t j = 0; j < centers_.n; ++j) {
-      const auto least = static_cast<double>(score(gate, dots, j) + gate.square) * (1 - 0x1p-20);
+      const auto least = static_cast<double>(score(gate, dots, j) + gate.square) * (1 - 0x1p-19);
       s.low[j] = std::max(0.0, least) * weight(i) + prices[j];
     }
     const double few = likely(s);
@@ -159,7 +159,7 @@ class Offers {
         ++measured;
       }
     }
-    keep(i, s.best, prices);
+    keep(i, s.best, s.best.farthest(), [&](double value, std::size_t j) { return value - prices[j]; });
     return measured;
   }
 
@@ -172,20 +172,17 @@ class Offers {
     return *rank;
   }
 
-  // What was found, by cost. Its values are squares, or costs and prices if there are prices.
-  void keep(std::size_t i, Closest& best, std::span<const double> prices) {
+  // What was found, by cost: cost_of(value, j) of each. All others are at `beyond` or above.
+  template <class F>
+  void keep(std::size_t i, Closest& best, double beyond, F&& cost_of) {
     double* cost = &cost_[i * kept_];
     Label* id = &id_[i * kept_];
-    const double w = prices.empty() ? weight(i) : 1.0, last = best.farthest() * w;
-    beyond_[i] = kept_ < centers_.n ? last : std::numeric_limits<double>::infinity();
-    best.take([&](std::size_t s, double value, Label j) { id[s] = j, cost[s] = value * w; });
-    if (prices.empty()) return;
-    for (std::size_t s = 0; s < kept_; ++s) {
-      cost[s] = square(i, static_cast<std::size_t>(id[s])) * weight(i);
-      for (std::size_t t = s; t > 0 && cost[t] < cost[t - 1]; --t) {
-        std::swap(cost[t], cost[t - 1]), std::swap(id[t], id[t - 1]);
-      }
-    }
+    beyond_[i] = kept_ < centers_.n ? beyond : std::numeric_limits<double>::infinity();
+    best.take([&](std::size_t s, double value, Label j) {
+      const double own = cost_of(value, static_cast<std::size_t>(j));
+      for (; s > 0 && cost[s - 1] > own; --s) cost[s] = cost[s - 1], id[s] = id[s - 1];
+      cost[s] = own, id[s] = j;
+    });
   }
 
   const Kernels<T>& kernel_ = kernels<T>();

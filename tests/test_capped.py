@@ -18,9 +18,7 @@ DTYPES = (np.float32, np.float64)
 
 def unequal(n, d, k, dtype, seed=0):
     """Clumps of very unequal size: many clusters are too large."""
-    rng = np.random.default_rng(seed)
-    middles = rng.normal(scale=6, size=(k, d))
-    return (middles[rng.choice(k, n, p=rng.dirichlet(np.full(k, 0.4)))] + rng.normal(size=(n, d))).astype(dtype)
+    return blobs(n, d, k, dtype, seed, shares=np.random.default_rng(seed).dirichlet(np.full(k, 0.4)))
 
 
 def fitted(x, k, cap, weights=None, **settings):
@@ -112,7 +110,7 @@ def test_the_core_refuses_what_it_cannot_do(change, words):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("slack", [1.0, 1.2, 2.0])
+@pytest.mark.parametrize("slack", [1.0, 1.2, 1.5])
 @pytest.mark.parametrize("offset", [0, 1000])
 def test_no_cluster_is_larger_and_none_is_lost(offset, slack, dtype):
     x = unequal(1200, 6, 40, dtype) + dtype(offset)

@@ -33,6 +33,12 @@ SCRIPT = """
     many = blobs(20000, 5, 30, np.float32)  # GDI cuts them by a tree of planes
     r = cluster(many, 40, method=Sketched(7), init=GDI(exact=False, early=3), stop=Stop(max_iter=1), n_threads=1)
     results["many rows"] = told(r)
+    for dtype in (np.float32, np.float64):
+        for k in (40, 4200):  # all centers are looked at, or neighborhoods
+            x = blobs(200 * 40 if k == 40 else 4800, 9, 30, dtype)
+            start = np.random.default_rng(0).integers(0, k, len(x)).astype(np.int32)
+            labels, _ = _core.assign_capped(x, None, x[:k].copy(), start, -(-len(x) // k), 1e-3, 1)
+            results[f"capped {dtype.__name__} {k}"] = hashlib.sha256(labels.tobytes()).hexdigest()
     print(json.dumps([_core.simd, results]))
 """
 
