@@ -37,10 +37,7 @@ class AssignCapped {
     ops_ += offers_.look(labels, pool);
     begin();
     while (!waiting_.empty() || !unsure_.empty()) {
-      if (waiting_.empty()) {  // as late as can be: the higher the prices, the longer what they see will do
-        ops_ += offers_.look_at_all(unsure_, price_, pool);
-        std::swap(waiting_, unsure_);
-      }
+      if (waiting_.empty()) look_again(pool);
       bidding_.clear(), std::swap(bidding_, waiting_);
       pool.for_chunks(1, 1, [&](std::size_t, std::size_t, int) {  // one after the other; the pool asks for Ctrl-C
         for (const Row i : bidding_) bid(i);
@@ -57,7 +54,9 @@ class AssignCapped {
   std::span<const double> prices() const { return price_; }
 
  private:
-  static constexpr std::size_t kPatience = 64;  // bids for each row, after which the step doubles
+  static constexpr std::size_t kPatience = 16;    // bids for each row, after which the step doubles
+  static constexpr std::size_t kLook = 16;        // bids that a look at all centers counts for
+  static constexpr std::size_t kTogether = 1024;  // rows that look, so that all threads have work
 
   struct Bid {
     double amount;
@@ -75,8 +74,18 @@ class AssignCapped {
     }
   }
 
+  // As late as can be: the higher the prices, the longer what rows see will do. And not more of them than may find
+  // room there: the others would have to look once more.
+  void look_again(Pool& pool) {
+    const std::size_t some = std::min(unsure_.size(), std::max(kTogether, offers_.kept() * cap_));
+    waiting_.assign(unsure_.end() - static_cast<std::ptrdiff_t>(some), unsure_.end());
+    unsure_.resize(unsure_.size() - some);
+    ops_ += offers_.look_at_all(waiting_, price_, pool);
+    effort_ += kLook * some;
+  }
+
   void bid(Row i) {
-    if (++bids_ % (kPatience * x_.n) == 0) step_ *= 2;
+    if (++effort_ > kPatience * x_.n) step_ *= 2, effort_ = 0;
     const auto two = offers_.two_least(i, price_);
     if (!two.is_known) return unsure_.push_back(i);
     const auto j = static_cast<std::size_t>(two.best);
@@ -113,7 +122,7 @@ class AssignCapped {
 
   Rows<const T> x_;
   Centers<T> centers_;
-  std::size_t cap_, bids_ = 0;
+  std::size_t cap_, effort_ = 0;  // since the step last grew
   double step_;
   Offers<T> offers_;
   std::vector<double> price_;

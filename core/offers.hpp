@@ -77,6 +77,7 @@ class Offers {
     });
   }
 
+  std::size_t kept() const { return kept_; }
   Label nearest(std::size_t i) const { return id_[i * kept_]; }
 
   Two two_least(Row i, std::span<const double> prices) const {

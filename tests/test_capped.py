@@ -57,7 +57,7 @@ def test_the_cost_is_the_least_but_for_a_step_a_row(k, cap, weighted, dtype):
     weights = np.random.default_rng(1).uniform(0.2, 3, len(x)) if weighted else None
     centers = np.ascontiguousarray(x[np.random.default_rng(2).permutation(len(x))[:k]])
     cost = cost_of(x, centers, weights)
-    step = 1e-3 * cost.min(axis=1).mean() if k < len(x) else 1e-4 * cost.mean()
+    step = (5e-3 if k * cap > len(x) else 0.05) * cost.min(axis=1).mean() if k < len(x) else 0.001 * cost.mean()
     start = np.zeros(len(x), dtype=np.int32)
     labels, _ = _core.assign_capped(x, weights, centers, start, cap, step, 2)
     assert np.bincount(labels, minlength=k).max() <= cap
