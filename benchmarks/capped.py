@@ -69,7 +69,9 @@ def measured(name: str) -> str:
 
 
 def main() -> None:
-    print(f"A cap of {SLACK} n / k. Seconds of one fit each, 2 threads. Energies over that without a cap: rows assigned")
+    print(
+        f"A cap of {SLACK} n / k. Seconds of one fit each, 2 threads. Energies over that without a cap: rows assigned"
+    )
     print("once to the centers of the fit without, greedily and by auction; and at the end.\n")
     print("| row | rows | fit (s) | capped (s) | largest | capped | greedy | auction | at the end | certified |")
     print("|" + 10 * "---|")

@@ -99,7 +99,8 @@ def test_a_terminal_gets_a_bar_for_every_phase(here):
 )
 def test_options_reach_the_fit(here, capsys, option, value):
     run(capsys, "fit", "vectors.npy", "-k", 12, "-o", "m.npz", option, value, "--max-iter", 3, "--tol", 0)
-    want = K2Means(12, **{option.removeprefix("--").replace("-", "_"): value}, max_iter=3, tol=0, random_state=0).fit(rows())
+    name = option.removeprefix("--").replace("-", "_")
+    want = K2Means(12, **{name: value}, max_iter=3, tol=0, random_state=0).fit(rows())
     assert k2means.load("m.npz").labels_.tobytes() == want.labels_.tobytes()
     assert k2means.load("m.npz").n_iter_ == want.n_iter_
     np.testing.assert_equal(k2means.load("m.npz").certified_, want.certified_)
