@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "assign_capped.hpp"
 #include "assign_kdtree.hpp"
 #include "assign_sketched.hpp"
 #include "engine.hpp"
@@ -48,6 +49,7 @@ std::unique_ptr<AnyEngine<T>> make_minibatch(const Problem<T>&, const typename R
                                                               const SketchOptions&, int, Pool::Poll);                  \
   how template std::unique_ptr<AnyEngine<T>> make_rough<T>(const Problem<T>&, const Survey&, std::size_t, std::size_t, \
                                                            int, Pool::Poll);                                           \
+  how template class AssignCapped<T>;                                                                                  \
   how template class Sketch<T>;                                                                                        \
   how template class SeveralSearch<T>;                                                                                 \
   how template class GroupedSearch<T>;                                                                                 \

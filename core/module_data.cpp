@@ -83,6 +83,26 @@ void define_questions(nb::module_& m) {
       "x"_a.noconvert(), "weights"_a.none().noconvert(), "labels"_a.noconvert(), "k"_a, "seed"_a, "threads"_a);
 
   m.def(
+      "assign_capped",
+      [](Matrix<T> x, Weights w, Matrix<T> centers, Vector<Label> labels, std::size_t cap, double step, int threads) {
+        const std::size_t n = x.shape(0), k = centers.shape(0);
+        require(x.shape(1) == centers.shape(1) && n == labels.shape(0), "shapes of x, centers, labels differ");
+        require(cap >= 1 && (n + cap - 1) / cap <= k, "there is no room for all rows");
+        require(step > 0, "step is not above zero");
+        std::vector<Label> out(labels.data(), labels.data() + n);
+        require_names(out, k, "labels has centers that are not there");
+        Pool pool(threads, interrupted);
+        const Ops ops = released([&] {
+          AssignCapped<T> assign(rows(x), pointer(w), rows(centers), cap, step, pool);
+          assign(out, pool);
+          return assign.ops();
+        });
+        return std::make_tuple(give(std::move(out), {n}), tuple(ops));
+      },
+      "x"_a.noconvert(), "weights"_a.none().noconvert(), "centers"_a.noconvert(), "labels"_a.noconvert(), "cap"_a,
+      "step"_a, "threads"_a, "At most `cap` rows to each center, at nearly the least cost; given a center near each.");
+
+  m.def(
       "nearest",
       [](Matrix<T> x, Matrix<T> centers, std::optional<Vector<T>> shift, int threads, const Sketch<T>* sketch) {
         require(x.shape(1) == centers.shape(1), "x and centers differ in columns");

@@ -41,8 +41,14 @@ class Closest {
   double farthest() const { return best_.size() == m_ ? best_.front().first : std::numeric_limits<double>::infinity(); }
 
   void finish(Label* ids, double* distances) {
+    take([&](std::size_t s, double square, Label j) { distances[s] = std::sqrt(square), ids[s] = j; });
+  }
+
+  // f(s, square, j) for the s-th, nearest first; then there are none.
+  template <class F>
+  void take(F&& f) {
     std::sort(best_.begin(), best_.end());
-    for (std::size_t s = 0; s < m_; ++s) distances[s] = std::sqrt(best_[s].first), ids[s] = best_[s].second;
+    for (std::size_t s = 0; s < m_; ++s) f(s, best_[s].first, best_[s].second);
     best_.clear();
   }
 

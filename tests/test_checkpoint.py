@@ -88,6 +88,18 @@ def test_threads_may_change_between_the_parts(tmp_path):
     assert bits(resumed(K2Means(40, random_state=0, n_threads=2), x, tmp_path)) == whole
 
 
+def test_a_cap_comes_after_the_iterations_and_may_change_between_the_parts(tmp_path):
+    x = unequal()
+    model = K2Means(60, max_cluster_size=80, random_state=0)
+    whole = bits(model.fit(x))
+    assert model.cluster_sizes_.max() == 80
+    for cap in (80, 75, None):
+        directory = tmp_path / str(cap)
+        directory.mkdir()
+        fit_until(K2Means(60, max_cluster_size=cap, random_state=0), x, directory, 3)
+        assert bits(resumed(model, x, directory)) == whole, cap
+
+
 def test_refreshed_neighbors_are_part_of_the_state(tmp_path):
     x = blobs(9000, 3, 300, np.float32)  # above 4096 clusters, the next neighbors depend on the last
     model = K2Means(4200, n_neighbors=8, init="random", random_state=0, max_iter=9, tol=0, polish=None)

@@ -89,11 +89,18 @@ def test_a_terminal_gets_a_bar_for_every_phase(here):
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("--init", "k-means++"), ("--algorithm", "lloyd"), ("--metric", "cosine"), ("--polish", "certify")],
+    [
+        ("--init", "k-means++"),
+        ("--algorithm", "lloyd"),
+        ("--metric", "cosine"),
+        ("--polish", "certify"),
+        ("--max-cluster-size", 51),
+    ],
 )
 def test_options_reach_the_fit(here, capsys, option, value):
     run(capsys, "fit", "vectors.npy", "-k", 12, "-o", "m.npz", option, value, "--max-iter", 3, "--tol", 0)
-    want = K2Means(12, **{option.removeprefix("--"): value}, max_iter=3, tol=0, random_state=0).fit(rows())
+    name = option.removeprefix("--").replace("-", "_")
+    want = K2Means(12, **{name: value}, max_iter=3, tol=0, random_state=0).fit(rows())
     assert k2means.load("m.npz").labels_.tobytes() == want.labels_.tobytes()
     assert k2means.load("m.npz").n_iter_ == want.n_iter_
     np.testing.assert_equal(k2means.load("m.npz").certified_, want.certified_)
@@ -147,8 +154,10 @@ def test_no_time_left_is_one_iteration(here, capsys):
         (
             ["fit", "vectors.npy", "-k", 3, "--metric", "cosine", "--algorithm", "k2"],
             2,
-            "--metric and --polish are for",
+            "--metric, --polish and --max-cluster-size are for",
         ),
+        (["fit", "vectors.npy", "-k", 3, "--max-cluster-size", 199], 3, "it must be at least 200"),
+        (["fit", "vectors.npy", "-k", 3, "--max-cluster-size", 0], 2, "--max-cluster-size"),
         (["fit", "vectors.npy", "-k", 3, "--resume"], 2, "--resume needs --checkpoint"),
         (["fit", "vectors.npy", "-k", 3, "-o", "not/there.npz"], 5, "there is no directory 'not'"),
         (["fit", "vectors.npy", "-k", 3, "--checkpoint", "none", "--resume"], 6, "no directory 'none'"),

@@ -38,6 +38,12 @@ SCRIPT = """
     results["wide rows"] = told(cluster(wide, 300, method=Sketched(), stop=Stop(max_iter=8), n_threads=1))
     sketches = _core.sketch(wide, _core.survey(wide, None, 1), 0, 1).rows()
     results["sketches"] = hashlib.sha256(sketches.tobytes()).hexdigest()
+    for dtype in (np.float32, np.float64):
+        for k in (40, 4200):  # all centers are looked at, or neighborhoods
+            x = blobs(200 * 40 if k == 40 else 4800, 9, 30, dtype)
+            start = np.random.default_rng(0).integers(0, k, len(x)).astype(np.int32)
+            labels, _ = _core.assign_capped(x, None, x[:k].copy(), start, -(-len(x) // k), 1e-3, 1)
+            results[f"capped {dtype.__name__} {k}"] = hashlib.sha256(labels.tobytes()).hexdigest()
     print(json.dumps([_core.simd, results]))
 """
 

@@ -144,6 +144,15 @@ def several_in_groups(
     probes: int,
     threads: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]: ...
+def assign_capped(
+    x: _Rows,
+    weights: NDArray[np.float64] | None,
+    centers: _Rows,
+    labels: NDArray[np.int32],
+    cap: int,
+    step: float,
+    threads: int,
+) -> tuple[NDArray[np.int32], _Ops]: ...
 def swap_clusters(
     x: _Rows, weights: NDArray[np.float64] | None, labels: NDArray[np.int32], k: int, seed: int, threads: int
 ) -> tuple[NDArray[np.int32], float, _Ops]: ...

@@ -168,6 +168,9 @@ class EveryType(click.ParamType[Every]):
     show_default=True,
     help="At the end: labels by all centers; or told which are proven; or neither.",
 )
+@click.option(
+    "--max-cluster-size", type=click.IntRange(1), metavar="ROWS", help="No cluster is larger. Default: no limit."
+)
 @click.option("--max-iter", type=click.IntRange(1), default=100, show_default=True)
 @click.option(
     "--max-time", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Start no iteration after it."
@@ -194,8 +197,11 @@ def fit(vectors: Path, k: int, out: Path | None, overwrite: bool, as_json: bool,
     Ctrl-C ends after the iteration at hand and writes what was reached; a second one stops at once.
     """
     out = Path(f"{vectors.name.split('.')[0]}.k2means.npz") if out is None else out
-    if options["algorithm"] != "auto" and (options["metric"] != "euclidean" or options["polish"] != "exact"):
-        raise click.UsageError(f"--metric and --polish are for --algorithm auto, not {options['algorithm']}")
+    usual = {"metric": "euclidean", "polish": "exact", "max_cluster_size": None}
+    if options["algorithm"] != "auto" and any(options[name] != value for name, value in usual.items()):
+        raise click.UsageError(
+            f"--metric, --polish and --max-cluster-size are for --algorithm auto, not {options['algorithm']}"
+        )
     with told():
         page = out.with_name(f"{out.name}.html") if options["report"] else None
         check_outputs(out, page, vectors, options, overwrite)
@@ -210,6 +216,7 @@ def fit(vectors: Path, k: int, out: Path | None, overwrite: bool, as_json: bool,
             metric=options["metric"],
             polish=None if options["polish"] == "none" else options["polish"],
             max_time=options["max_time"],
+            max_cluster_size=options["max_cluster_size"],
             random_state=options["seed"],
             n_threads=options["threads"],
         )
@@ -248,6 +255,7 @@ def fit_and_save(
             on_step=both(display.on_record, stopping),
             keeper=keeper,
             phase=lambda name: display.phase(name, model.max_iter if name == "iterate" else 1),
+            ending=lambda: stopping.asked,
             force=options["force"],
         )
         display.phase("write", 1)
@@ -332,7 +340,8 @@ def check_size(display: Display, source: VectorFile, model: K2Means, *, force: b
     """Say what it needs of the memory there is, and refuse what cannot fit."""
     (n, d), has = source.shape, free_memory()
     copies = 2 if model.metric == "cosine" else 1
-    needed = copies * n * d * np.dtype(source.dtype).itemsize + model._method().memory(n, d, model.n_clusters)
+    kept = max(model._method().memory(n, d, model.n_clusters), model._later_memory(n, d))
+    needed = copies * n * d * np.dtype(source.dtype).itemsize + kept
     room = "" if has is None else f" of {size_text(has)} free"
     size = f"{source.path}: {n} rows of {d}, {source.stored_dtype}; needs {size_text(needed)}{room} memory"
     if has is not None and needed > has and not force:

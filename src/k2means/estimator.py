@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .approximate import NearestCenters, several_approximately
+from .capped import capped_memory, check_cap, with_cap
 from .checkpoint import Keeper
 from .checks import check_count, check_share
 from .cluster import (
@@ -88,6 +89,11 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         How `algorithm="auto"` ends. "exact": when no row would change among all centers, and with one pass over all of
         them, so that `labels_` is what `predict(X)` gives. "certify": when no row would change among the neighbors of
         its center; then the labels are tested, not changed. None: they are not tested either.
+    max_cluster_size : int or None, default=None
+        The most rows a cluster may have; at least n_samples / n_clusters. Rows that find no room go to other centers
+        at nearly the least cost in all, and the centers follow (docs/sketched.md). So `labels_` may differ from
+        `predict(X)`, which gives the nearest center. If no cluster is larger, the result is as without. Rows of
+        weight 0 do not count, and go to their nearest centers. With `algorithm="auto"` only.
     keep_partial : bool, default=False
         True: Ctrl-C (or SIGTERM) during `fit` lets the iteration at hand end, finishes the fit from there and raises
         KeyboardInterrupt only then, so nothing is lost; a second one stops at once.
@@ -106,7 +112,8 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         Vector operations of that run, with its initialisation and its last assignment: `.total` and its parts.
     certified_ : float
         The share of rows whose label is proven to be the nearest of all centers: 1 if `polish` is "exact" and after
-        "lloyd" and "elkan"; NaN if it was not looked into.
+        "lloyd" and "elkan"; NaN if it was not looked into. If clusters had to become smaller (`max_cluster_size`),
+        the share of those that could stay at their nearest.
     cluster_sizes_ : ndarray of shape (n_clusters,)
         Rows in each cluster (of any weight).
     cluster_energies_ : ndarray of shape (n_clusters,)
@@ -147,6 +154,7 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         metric: Literal["euclidean", "cosine"] = "euclidean",
         max_time: float | None = None,
         polish: Literal["exact", "certify"] | None = "exact",
+        max_cluster_size: int | None = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.n_neighbors = n_neighbors
@@ -163,6 +171,7 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         self.metric = metric
         self.max_time = max_time
         self.polish = polish
+        self.max_cluster_size = max_cluster_size
 
     # ---- fit ---------------------------------------------------------------------------------------------------
 
@@ -183,7 +192,8 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         self
         """
         with Interruption() if self.keep_partial else nullcontext() as interruption:
-            self._fit(X, sample_weight, on_step=interruption)
+            asked = (lambda: False) if interruption is None else (lambda: interruption.asked)
+            self._fit(X, sample_weight, on_step=interruption, ending=asked)
         if interruption is not None and interruption.asked:
             raise KeyboardInterrupt(f"stopped after iteration {self.n_iter_}; the model is fitted as far as it went")
         return self
@@ -196,24 +206,35 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         on_step: OnStep | None = None,
         keeper: Keeper | None = None,
         phase: Callable[[str], None] = lambda name: None,
+        ending: Callable[[], bool] = lambda: False,
         force: bool = False,
     ) -> None:
-        """`fit`, watched, as the command line needs it. `force`: also if the memory seems too small."""
+        """`fit`, watched, as the command line needs it. `ending`: whether it was asked to end soon; `force`: also if
+        the memory seems too small."""
         started = time.perf_counter()
         self._check_choices()
         x = self._rows(X, reset=True)
         if self.metric == "cosine":
             x = unit_rows(x)
         k, init, weights, present = check_request(x, self.n_clusters, self._init(), sample_weight, name="n_clusters")
+        cap = self.max_cluster_size
+        if cap is not None:
+            check_cap(cap, k, len(x) if present is None else int(present.sum()))
         method = self._method()
         stop = Stop(max_iter=self.max_iter, tol=self.tol, seconds=self.max_time)
         runs = self._runs(init)
         if keeper is not None and runs > 1:
             raise ValueError(f"a checkpoint is of one run, n_init={runs}")
         threads = resolve_threads(self.n_threads)
+        deadline = float("inf") if self.max_time is None else started + self.max_time
+
+        def late() -> bool:
+            return ending() or time.perf_counter() >= deadline
+
         seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=runs)
         if not force:
-            require_memory(x, k, method, copies=(present is not None) + (self.metric == "cosine"))
+            copies = (present is not None) + (self.metric == "cosine")
+            require_memory(x, k, method, copies, later=self._later_memory(*x.shape))
 
         rows = x if present is None else present_rows(x, present, threads)
         copy = self.copy_x and is_borrowed(rows, X)
@@ -238,10 +259,13 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
                 keeper=keeper,
                 phase=phase,
             )
+            if cap is not None:
+                phase("cap")
+                result = with_cap(result, data, cap, unit_centers=self.metric == "cosine", ending=late)
             del data  # at most one copy of X at a time
             if best is None or result.energy < best.energy:
                 best = result
-            if isinstance(on_step, Interruption) and on_step.asked:
+            if ending():
                 break
         assert best is not None
         self._keep(best if present is None else with_absent_rows(best, x, present, threads), x, sample_weight)
@@ -251,10 +275,19 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
             raise ValueError(f"metric must be 'euclidean' or 'cosine', got {self.metric!r}")
         if self.polish not in ("exact", "certify", None):
             raise ValueError(f"polish must be 'exact', 'certify' or None, got {self.polish!r}")
-        if self.algorithm != "auto" and (self.metric != "euclidean" or self.polish != "exact"):
-            raise ValueError(f"metric and polish are choices of algorithm='auto', got algorithm={self.algorithm!r}")
+        if self.max_cluster_size is not None:
+            check_count("max_cluster_size", self.max_cluster_size)
+        chosen = self.metric != "euclidean" or self.polish != "exact" or self.max_cluster_size is not None
+        if self.algorithm != "auto" and chosen:
+            raise ValueError(
+                f"metric, polish and max_cluster_size are choices of algorithm='auto', got algorithm={self.algorithm!r}"
+            )
         if self.max_time is not None and not (isinstance(self.max_time, (int, float)) and self.max_time > 0):
             raise ValueError(f"max_time must be None or a number of seconds above 0, got {self.max_time!r}")
+
+    def _later_memory(self, n: int, d: int) -> int:
+        """Bytes kept after the iterations, when the method's are given back."""
+        return 0 if self.max_cluster_size is None else capped_memory(n, d, self.n_clusters)
 
     def _finish(self) -> Literal["as moved", "settle", "exact", "certify"]:
         if self.algorithm == "k2":

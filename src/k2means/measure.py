@@ -89,10 +89,12 @@ def several(
     return ids, apart
 
 
-def squares(x: NDArray[Any], centers: NDArray[Any], labels: NDArray[np.int32], n_threads: int) -> NDArray[np.float64]:
-    """The squared distance of each row to the center it is labelled with."""
+def squares(
+    x: NDArray[Any], centers: NDArray[Any], labels: NDArray[np.int32], n_threads: int, unit: float = 1.0
+) -> NDArray[np.float64]:
+    """The squared distance of each row to the center it is labelled with, both times `unit`."""
     out = np.empty(len(x))
-    centers, blocks = _alike(x, centers, 1.0)
+    centers, blocks = _alike(x, centers, unit)
     for rows, block in blocks:
         out[rows] = _core.squares(block, centers, labels[rows], n_threads)
     return out

@@ -34,10 +34,12 @@ def free_memory() -> int | None:
     return has
 
 
-def require_memory(x: NDArray[Any], k: int, method: Method, copies: int) -> None:
-    """Refuse before any work what cannot fit: x as it is, copies of it, and what the method keeps."""
+def require_memory(x: NDArray[Any], k: int, method: Method, copies: int, later: int = 0) -> None:
+    """Refuse before any work what cannot fit: x as it is, copies of it, and what the method keeps, or what is `later`
+    kept in its place."""
     n, d = x.shape
-    require_bytes((1 + copies) * x.nbytes + method.memory(n, d, k), f"{type(method).__name__} with n={n}, d={d}, k={k}")
+    kept = max(method.memory(n, d, k), later)
+    require_bytes((1 + copies) * x.nbytes + kept, f"{type(method).__name__} with n={n}, d={d}, k={k}")
 
 
 def require_bytes(needed: int, what: str) -> None:
