@@ -179,7 +179,7 @@ class AssignSketched {
     const Turn turn{x.n, options_.turns, turn_};
     auto look = [&, own = OwnSearch<T>(search_, lists_)](auto rows) { return own(x, centers, labels, rows); };
     if (lists_.due(turn_)) {
-      Assigned out = lists_.sweep(search_.sketches(x), search_.all().panels, turn, labels, pool, look);
+      Assigned out = lists_.sweep({search_.sketches(x), search_.all().panels, labels, turn}, groups_, pool, look);
       out.ops.products = search_.whole_rows(out.ops.products, x.d);
       return out;
     }

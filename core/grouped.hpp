@@ -61,9 +61,8 @@ class GroupedSearch {
   };
 
   struct Scratch {
-    std::vector<T> dots, lows, zeros;
+    std::vector<T> dots, scores;
     std::vector<typename Packed<T>::Length> length;  // of each row
-    std::vector<std::pair<T, Label>> order;
     std::vector<std::int32_t> found;
     std::vector<Label> nearest, others;  // groups to look at: one for each row; the other probes
     Groups asked;
@@ -87,7 +86,7 @@ class GroupedSearch {
     const Rows<const T> h = sketches(x);
     const std::size_t padded = middles_.size();
     s.nearest.clear(), s.others.clear(), s.length.clear();
-    grow(s.dots, kBlock * padded), grow(s.found, padded), s.zeros.assign(padded, T(0));
+    grow(s.dots, kBlock * padded), grow(s.found, padded), grow(s.scores, padded);
     for (std::size_t first = a; first < b; first += kBlock) {
       const T* rows[kBlock];
       const std::size_t size = std::min(kBlock, b - first);
@@ -100,34 +99,16 @@ class GroupedSearch {
     }
   }
 
-  // One row, of which these are the products with the middles. At least `probes` scores are not above the `probes`-th
-  // of the lowest in every eight: so few are left to be put in order.
+  // One row, of which these are the products with the middles.
   void choose(const T* dots, std::size_t probes, Scratch& s) const {
-    const T* base = middles_.panels.base();
-    const std::size_t count = groups_.size(), eighth = (count + 7) / 8;
-    auto score = [&](std::size_t g) { return base[g] - 2 * dots[g]; };
-    s.lows.resize(eighth);
-    for (std::size_t e = 0; e < eighth; ++e) s.lows[e] = score(e);
-    for (std::size_t g = eighth; g < count; g += eighth) {
-      for (std::size_t e = 0; e < std::min(eighth, count - g); ++e) s.lows[e] = std::min(s.lows[e], score(g + e));
-    }
-    T limit = std::numeric_limits<T>::infinity();
-    if (probes <= eighth) {
-      const auto last = s.lows.begin() + static_cast<std::ptrdiff_t>(probes - 1);
-      std::nth_element(s.lows.begin(), last, s.lows.end());
-      limit = std::nextafter(*last, limit);
-    }
-    // What passes has score + square < 0.
-    const Gate<T> below{base, s.zeros.data(), s.zeros.data(), s.zeros.data(), T(0), -limit, T(0), T(0)};
-    s.order.clear();
-    for (std::size_t f = 0, m = kernel_.survivors(dots, below, middles_.size(), s.found.data()); f < m; ++f) {
-      s.order.emplace_back(score(static_cast<std::size_t>(s.found[f])), s.found[f]);
-    }
-    std::nth_element(s.order.begin(), s.order.begin() + static_cast<std::ptrdiff_t>(probes - 1), s.order.end());
-    std::iter_swap(s.order.begin(),
-                   std::min_element(s.order.begin(), s.order.begin() + static_cast<std::ptrdiff_t>(probes)));
-    s.nearest.push_back(s.order[0].second);
-    for (std::size_t p = 1; p < probes; ++p) s.others.push_back(s.order[p].second);
+    kernel_.scores(dots, middles_.panels.base(), middles_.size(), s.scores.data());
+    kernel_.few(s.scores.data(), middles_.size(), probes, s.found.data());
+    const auto end = s.found.begin() + static_cast<std::ptrdiff_t>(probes);
+    std::iter_swap(s.found.begin(), std::min_element(s.found.begin(), end, [&](auto g, auto h) {
+                     return s.scores[static_cast<std::size_t>(g)] < s.scores[static_cast<std::size_t>(h)];
+                   }));
+    s.nearest.push_back(s.found[0]);
+    s.others.insert(s.others.end(), s.found.begin() + 1, end);
   }
 
   // Rows from a on look at groups, each at as many.

@@ -38,17 +38,18 @@ class Groups {
   };
 
   void sort(std::span<const Label> labels, std::size_t k, std::size_t most, Pool& pool) {
-    sort({labels.size()}, labels, k, most, pool);
+    sort(Turn{labels.size()}, labels, k, most, pool);
   }
 
-  // Only the rows whose turn it is. Threads count a part of the rows each, and so know where these go: a cluster's rows
-  // keep their order, however many parts there are.
-  void sort(const Turn& turn, std::span<const Label> labels, std::size_t k, std::size_t most, Pool& pool) {
+  // Only the rows whose turn it is. `labels[i]`: of row i, one of k. Threads count a part of the rows each, and so know
+  // where these go: a cluster's rows keep their order, however many parts there are.
+  template <class Labels>
+  void sort(const Turn& turn, const Labels& labels, std::size_t k, std::size_t most, Pool& pool) {
     const auto threads = static_cast<std::size_t>(pool.size());
     const std::size_t parts = std::clamp<std::size_t>(turn.n / turn.turns / std::max(k, kMany), 1, threads);
     next_.assign(parts * k, 0), begin_.assign(k + 1, 0);
     pool.for_chunks(parts, 1, [&](std::size_t p, std::size_t, int) {
-      turn.each(p, parts, [count = &next_[p * k], labels](Row i) { ++count[labels[i]]; });
+      turn.each(p, parts, [count = &next_[p * k], &labels](Row i) { ++count[labels[i]]; });
     });
     std::size_t at = 0;
     for (std::size_t j = 0; j < k; ++j) {
@@ -58,7 +59,7 @@ class Groups {
     order_.resize(at);
     pool.for_chunks(parts, 1, [&](std::size_t p, std::size_t, int) {
       turn.each(p, parts,
-                [next = &next_[p * k], order = order_.data(), labels](Row i) { order[next[labels[i]]++] = i; });
+                [next = &next_[p * k], order = order_.data(), &labels](Row i) { order[next[labels[i]]++] = i; });
     });
     pieces_.clear();
     for (std::size_t j = 0; j < k; ++j) {

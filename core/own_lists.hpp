@@ -78,30 +78,34 @@ class OwnLists {
 
   // ---- looking around
 
-  // New lists for the rows whose turn it is, of rows x and centers or of sketches of both; then look(rows) for all of
-  // them, some at a time.
+  // The rows whose turn it is, and what they see: rows x and centers, or sketches of both.
+  struct View {
+    Rows<const T> x;
+    const Panels<T>& centers;
+    std::span<const Label> labels;
+    Turn turn;
+  };
+
+  // New lists for these rows; then look(rows) for all of them, some at a time. `sorted` is scratch.
   template <class Look>
-  Assigned sweep(Rows<const T> x, const Panels<T>& centers, const Turn& turn, std::span<const Label> labels, Pool& pool,
-                 Look&& look) {
+  Assigned sweep(const View& view, Groups& sorted, Pool& pool, Look&& look) {
+    const Rows<const T> x = view.x;
     Assigned out;
-    out.ops = groups_.form(centers, pool);
-    length_ = std::min(kLength, centers.count());
-    ids_.resize(x.n * length_, 0), place_.resize(x.n), scratch_.resize(static_cast<std::size_t>(pool.size()));
-    pool.for_chunks(x.n, 1 << 14, [&](std::size_t a, std::size_t b, int) {
-      for (std::size_t i = a; i < b; ++i) place_[i] = groups_.of(labels[i]);
-    });
-    sorted_.sort(turn, place_, groups_.size(), kTogether, pool);
-    out += pool.tally<Assigned>(sorted_.pieces().size(), 1, [&](std::size_t p, std::size_t, int worker) {
-      const auto& piece = sorted_.pieces()[p];
-      const auto rows = sorted_.rows(piece);
+    out.ops = groups_.form(view.centers, pool);
+    length_ = std::min(kLength, view.centers.count());
+    ids_.resize(x.n * length_, 0), scratch_.resize(static_cast<std::size_t>(pool.size()));
+    sorted.sort(view.turn, Grouped{view.labels, groups_}, groups_.size(), kTogether, pool);
+    out += pool.tally<Assigned>(sorted.pieces().size(), 1, [&](std::size_t p, std::size_t, int worker) {
+      const auto& piece = sorted.pieces()[p];
+      const auto rows = sorted.rows(piece);
       Scratch& s = scratch_[static_cast<std::size_t>(worker)];
       Assigned part;
       const auto near = groups_.near(piece.cluster);
       part.ops.products = ask(x, rows, near, s) + answer(x, rows, near, s);
       return part += look(rows);
     });
-    out.ops.products += audit(x, centers, pool);
-    due_[turn.turn] = 0, swept_ = true;
+    out.ops.products += audit(x, view.centers, sorted.order(), pool);
+    due_[view.turn.turn] = 0, swept_ = true;
     return out;
   }
 
@@ -112,6 +116,13 @@ class OwnLists {
   static constexpr std::size_t kFewAudited = 32, kAudited = 512;  // rows, at least and at most
   static constexpr double kEnough = 0.8;                          // of them must have the nearest of all on their list
   static constexpr std::int64_t kFewer = 3;                       // times fewer rows move: the lists are old
+
+  // The group of each row's center.
+  struct Grouped {
+    std::span<const Label> labels;
+    const CenterGroups<T>& groups;
+    Label operator[](std::size_t i) const { return groups.of(labels[i]); }
+  };
 
   struct Scratch {
     Panels<T> middles;
@@ -188,8 +199,7 @@ class OwnLists {
 
   // How many of some rows have the nearest of all centers on their list? If too few, twice as many groups are asked
   // next.
-  std::uint64_t audit(Rows<const T> x, const Panels<T>& all, Pool& pool) {
-    const auto order = sorted_.order();
+  std::uint64_t audit(Rows<const T> x, const Panels<T>& all, std::span<const Row> order, Pool& pool) {
     if (order.empty()) return 0;
     const std::size_t wanted = std::clamp(order.size() / 64, kFewAudited, kAudited);
     const std::size_t every = (order.size() + wanted - 1) / wanted, audited = (order.size() + every - 1) / every;
@@ -216,12 +226,11 @@ class OwnLists {
 
   const Kernels<T>& kernel_ = kernels<T>();
   std::size_t length_ = 0, probes_ = 8;  // probes: groups that a row asks
-  Large<Label> ids_, place_;             // n lists; the group of each row's center
+  Large<Label> ids_;                     // n lists
   std::vector<char> due_;                // by turns: whether its rows are to look around
   bool swept_ = false, fresh_ = false;   // in this iteration; in the one before
   std::int64_t moved_then_ = 0;          // rows, in the iteration of the last sweep
   CenterGroups<T> groups_;
-  Groups sorted_;
   std::vector<Scratch> scratch_;
 };
 

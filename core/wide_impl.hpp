@@ -184,11 +184,12 @@ void scores(const T* dots, const T* base, std::size_t count, T* out) {
 // Of `found` places of values, ascending, those of the m lowest, of equals the first, come to the front.
 template <class T>
 inline void keep_lowest(const T* values, std::size_t m, std::size_t found, std::int32_t* places) {
-  constexpr std::size_t L = kLanes<T>, kMost = 16 > L ? 16 : L;
+  constexpr std::size_t L = kLanes<T>, kMost = 64;
   if (found <= kMost) {
     using Mask = decltype(V<T>{} < V<T>{});
     T value[kMost];
-    for (std::size_t i = 0; i < kMost; ++i) value[i] = i < found ? values[places[i]] : static_cast<T>(__builtin_inf());
+    for (std::size_t i = 0; i < found; ++i) value[i] = values[places[i]];
+    for (std::size_t i = found; i < kMost && i % L; ++i) value[i] = static_cast<T>(__builtin_inf());
     std::size_t kept = 0;
     for (std::size_t i = 0; i < found; i += L) {
       const V<T> v = load(value + i);

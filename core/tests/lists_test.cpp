@@ -83,11 +83,11 @@ Swept sweep(const Matrix<T>& x, const Matrix<T>& middles, std::size_t turns, int
   Swept out;
   for (std::size_t t = 0; t < turns; ++t) {
     CHECK(lists.due(t));
-    out.assigned += lists.sweep(x.rows(), all, {x.n, turns, t}, std::span<const Label>(labels), pool,
-                                [&](std::span<const Row> rows) {
-                                  for (const Row i : rows) ++looked[i];
-                                  return k2::Assigned();
-                                });
+    k2::Groups sorted;
+    out.assigned += lists.sweep({x.rows(), all, labels, {x.n, turns, t}}, sorted, pool, [&](std::span<const Row> rows) {
+      for (const Row i : rows) ++looked[i];
+      return k2::Assigned();
+    });
     CHECK(!lists.due(t));
   }
   CHECK(std::all_of(looked.begin(), looked.end(), [](int times) { return times == 1; }));
@@ -149,8 +149,8 @@ TEST(lists_are_due_when_few_rows_move_and_when_nothing_does) {
   auto iterate = [&](std::int64_t moved) {
     const bool due = lists.due(0);
     if (due) {
-      lists.sweep(x.rows(), all, {x.n}, std::span<const Label>(labels), pool,
-                  [](std::span<const Row>) { return k2::Assigned(); });
+      k2::Groups sorted;
+      lists.sweep({x.rows(), all, labels, {x.n}}, sorted, pool, [](std::span<const Row>) { return k2::Assigned(); });
     }
     lists.end_iteration(moved);
     return due;

@@ -40,9 +40,12 @@ class Data:
         return _core.sketch(self.rows, self.survey, 0, self.n_threads)
 
     def short_sketch(self) -> _core.Sketch | None:
-        """The sketches, if they tell enough of the rows and are shorter than they."""
+        """The sketches, if they tell enough of the rows and are shorter than they; else they are given back."""
         d = self.rows.shape[1]
-        return self.sketches if d > LONG and tells_enough(self.sketches, d) else None
+        if d > LONG and tells_enough(self.sketches, d):
+            return self.sketches
+        vars(self).pop("sketches", None)
+        return None
 
     def coordinates(self) -> NDArray[Any]:
         """The sketches as rows, or only their first numbers if those tell nearly all."""
