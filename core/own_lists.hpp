@@ -151,9 +151,14 @@ class OwnLists {
   // The groups whose middles are nearest to each row, of those near the rows' own group.
   std::uint64_t ask(Rows<const T> x, std::span<const Row> rows, std::span<const Label> near, Scratch& s) const {
     const std::size_t probes = this->probes(near);
+    grow(s.asked, rows.size() * probes);
+    if (probes == near.size()) {  // all of them
+      for (std::size_t q = 0; q < rows.size() * probes; ++q) s.asked[q] = static_cast<std::uint32_t>(q % probes);
+      return 0;
+    }
     s.middles.pack(groups_.middles(), near);
     const std::size_t padded = s.middles.panels() * s.middles.width();
-    grow(s.scores, padded), grow(s.places, padded), grow(s.asked, rows.size() * probes);
+    grow(s.scores, padded), grow(s.places, padded);
     multiply(
         s.middles, rows.size(), s, [&](std::size_t r) { return x[rows[r]]; },
         [&](std::size_t r, const T* dots) {
