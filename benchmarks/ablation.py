@@ -19,6 +19,7 @@ ROWS = {
     "mnist k=200": ("mnist", None, 200),
     "mnist k=1000": ("mnist", None, 1000),
     "covtype k=1000": ("covtype", 150_000, 1000),
+    "glove100 k=1000": ("glove100_i8", None, 1000),
     "glove100 k=4096": ("glove100_i8", None, 4096),
 }
 ROUNDS = early.ROUNDS
@@ -30,9 +31,10 @@ def variants(k: int) -> dict[str, tuple[object, object]]:
         "no Hartigan": (Sketched(hartigan=False), FAST),
         "one turn": (Sketched(turns=1), FAST),
         "sixteen turns": (Sketched(turns=16), FAST),
-        "neither (Lloyd over neighbors)": (Sketched(turns=1, hartigan=False), FAST),
-        "32 neighbors": (Sketched(min(32, k)), FAST),
-        "256 neighbors": (Sketched(min(256, k)), FAST),
+        "neither (Lloyd over lists)": (Sketched(turns=1, hartigan=False), FAST),
+        "32 neighbors instead of lists": (Sketched(min(32, k)), FAST),
+        "128 neighbors instead of lists": (Sketched(min(128, k)), FAST),
+        "256 neighbors instead of lists": (Sketched(min(256, k)), FAST),
         "no swaps": (Sketched(swaps=False), FAST),
         "no swaps between iterations": (Sketched(swaps=False), FAST),
         "neither early iterations nor swaps": (Sketched(swaps=False), GDI(exact=False)),

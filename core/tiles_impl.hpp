@@ -12,19 +12,6 @@ namespace {
 
 using namespace wide;
 
-// The sum of the lanes, by halves.
-template <class T, class U>
-inline T total(U v) {
-  if constexpr (sizeof(U) == 2 * sizeof(T)) {
-    return v[0] + v[1];
-  } else {
-    typedef T Half __attribute__((vector_size(sizeof(U) / 2)));
-    Half halves[2];
-    std::memcpy(halves, &v, sizeof v);
-    return total<T>(halves[0] + halves[1]);
-  }
-}
-
 // The sum of squares of d values: at(i) gives those from i on as a vector, at_one(i) the one at i.
 template <class T, class At, class AtOne>
 inline T sum_of_squares(std::size_t d, At at, AtOne at_one) {

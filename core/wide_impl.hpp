@@ -154,6 +154,19 @@ inline std::size_t lanes_set<float>(const decltype(V<float>{} < V<float>{})& mas
 }
 #endif
 
+// The sum of the lanes, by halves.
+template <class T, class V>
+inline T total(V v) {
+  if constexpr (sizeof(V) == 2 * sizeof(T)) {
+    return v[0] + v[1];
+  } else {
+    typedef T Half __attribute__((vector_size(sizeof(V) / 2)));
+    Half halves[2];
+    std::memcpy(halves, &v, sizeof v);
+    return total<T>(halves[0] + halves[1]);
+  }
+}
+
 // ||x - c||^2, in sums over every kStripes-th column, however wide the vectors are: the same bits on every CPU.
 template <class T>
 T steady(const T* x, const T* c, std::size_t d) {
@@ -166,13 +179,16 @@ T steady(const T* x, const T* c, std::size_t d) {
       sum[v] += a * a;
     }
   }
-  T stripes[kStripes];
-  for (std::size_t v = 0; v < kVectors; ++v) store(stripes + v * L, sum[v]);
-  for (; i < d; ++i) stripes[i % kStripes] += (x[i] - c[i]) * (x[i] - c[i]);
-  for (std::size_t half = kStripes / 2; half > 0; half /= 2) {
-    for (std::size_t s = 0; s < half; ++s) stripes[s] += stripes[s + half];
+  if (i < d) {
+    T stripes[kStripes];
+    for (std::size_t v = 0; v < kVectors; ++v) store(stripes + v * L, sum[v]);
+    for (; i < d; ++i) stripes[i % kStripes] += (x[i] - c[i]) * (x[i] - c[i]);
+    for (std::size_t v = 0; v < kVectors; ++v) sum[v] = load(stripes + v * L);
   }
-  return stripes[0];
+  for (std::size_t half = kVectors / 2; half > 0; half /= 2) {
+    for (std::size_t v = 0; v < half; ++v) sum[v] += sum[v + half];
+  }
+  return total<T>(sum[0]);
 }
 
 // score_j = base_j - 2 dot_j.

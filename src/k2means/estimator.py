@@ -52,8 +52,9 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
     n_clusters : int, default=8
         At most the number of rows.
     n_neighbors : int or "auto", default="auto"
-        The centers a row considers, its own included: more is slower and more accurate. With `algorithm` "k2" the
-        result at `n_clusters` and above is Lloyd's; "lloyd" and "elkan" do not heed it.
+        The centers near its own that a row considers: more is slower and more accurate. With `algorithm` "k2" the
+        result at `n_clusters` and above is Lloyd's; "lloyd" and "elkan" do not heed it. "auto" is about 5 log2 of
+        `n_clusters` with "k2"; with "auto", from 129 clusters on, it is the 8 centers on a list of the row's own.
     init : {"gdi", "k-means++", "random"}, array of shape (n_clusters, n_features) or callable, default="gdi"
         "gdi" splits the data greedily in two until there are enough clusters; "k-means++" draws rows by their squared
         distance to those drawn before; "random" draws rows. A callable is called as
@@ -87,8 +88,8 @@ class K2Means(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, B
         not cut short, and one iteration follows it.
     polish : {"exact", "certify", None}, default="exact"
         How `algorithm="auto"` ends. "exact": when no row would change among all centers, and with one pass over all of
-        them, so that `labels_` is what `predict(X)` gives. "certify": when no row would change among the neighbors of
-        its center; then the labels are tested, not changed. None: they are not tested either.
+        them, so that `labels_` is what `predict(X)` gives. "certify": when no row would change among the centers it
+        considers; then the labels are tested, not changed. None: they are not tested either.
     max_cluster_size : int or None, default=None
         The most rows a cluster may have; at least n_samples / n_clusters. Rows that find no room go to other centers
         at nearly the least cost in all, and the centers follow (docs/sketched.md). So `labels_` may differ from

@@ -120,7 +120,7 @@ class K2:
 
 @dataclass(frozen=True)
 class Sketched:
-    """Neighbourhoods as in k²-means, Hartigan's comparison, and sketches in place of bounds (docs/sketched.md).
+    """Own lists or neighbourhoods, Hartigan's comparison, and sketches in place of bounds (docs/sketched.md).
 
     On all rows raced (docs/race.md) the energy is below Lloyd's from k-means++, and at the end every row has the
     nearest of all centers. What `K2Means` does by default.
@@ -128,8 +128,8 @@ class Sketched:
     Parameters
     ----------
     n_neighbors : int or "auto"
-        The centers a row considers until nothing moves any more; then it considers all. "auto" is 128,
-        or all: of up to 1024 clusters of vectors that have 256 values or more.
+        The centers near its own that a row considers until nothing moves any more; then it considers all. "auto" without
+        lists is 128, or all: of up to 1024 clusters of vectors that have 256 values or more.
     turns : int or "auto"
         Parts an iteration is done in, with a move of the centers after each. "auto" is 4, or 2 of clusters of fewer
         than 64 rows in the mean: what is made ready for a cluster pays only if enough of its rows have their turn.
@@ -138,7 +138,7 @@ class Sketched:
     swaps : bool
         Whether to try swaps of clusters when few rows move: two are joined, and one is divided. With `hartigan` only.
     exact : bool
-        Whether to end only when no row would change among all centers. False: among the neighbors of its center.
+        Whether to end only when no row would change among all centers. False: among those it considers.
     lists : bool or "auto"
         Whether a row considers the 8 centers on a list of its own, renewed now and then by a look around, instead of
         the neighbors of its center. "auto": if `n_neighbors` is "auto" and there are more than 128 clusters.
