@@ -8,6 +8,7 @@
 #endif
 
 #include "distance.hpp"
+#include "exact_few.hpp"
 #include "variants.hpp"
 #include "wide_impl.hpp"
 
