@@ -128,8 +128,8 @@ class Sketched:
     Parameters
     ----------
     n_neighbors : int or "auto"
-        The centers near its own that a row considers until nothing moves any more; then it considers all. "auto" without
-        lists is 128, or all: of up to 1024 clusters of vectors that have 256 values or more.
+        The centers near its own that a row considers until nothing moves any more; then it considers all. "auto"
+        without lists is 128, or all: of up to 1024 clusters of vectors that have 256 values or more.
     turns : int or "auto"
         Parts an iteration is done in, with a move of the centers after each. "auto" is 4, or 2 of clusters of fewer
         than 64 rows in the mean: what is made ready for a cluster pays only if enough of its rows have their turn.
