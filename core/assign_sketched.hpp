@@ -178,15 +178,17 @@ class AssignSketched {
   Assigned over_lists(Rows<const T> x, const Centers<T>& centers, std::span<Label> labels, Pool& pool) {
     const Turn turn{x.n, options_.turns, turn_};
     auto look = [&, own = OwnSearch<T>(search_, lists_)](auto rows) { return own(x, centers, labels, rows); };
+    Assigned out;
     if (lists_.due(turn_)) {
-      Assigned out = lists_.sweep({search_.sketches(x), search_.all().panels, labels, turn}, groups_, pool, look);
-      out.ops.products = search_.whole_rows(out.ops.products, x.d);
-      return out;
+      out = lists_.sweep({search_.sketches(x), search_.all().panels, labels, turn}, groups_, pool, look);
+    } else {
+      groups_.sort(turn, labels, centers.k, kPiece, pool);
+      out = pool.tally<Assigned>(groups_.order().size(), kPiece, [&](std::size_t a, std::size_t b, int) {
+        return look(groups_.order().subspan(a, b - a));
+      });
     }
-    groups_.sort(turn, labels, centers.k, kPiece, pool);
-    return pool.tally<Assigned>(groups_.order().size(), kPiece, [&](std::size_t a, std::size_t b, int) {
-      return look(groups_.order().subspan(a, b - a));
-    });
+    out.ops.products = search_.whole_rows(out.ops.products, x.d);
+    return out;
   }
 
   // `few`: the centers that changed since these rows looked at all are so few that it pays to look at them alone.

@@ -81,8 +81,8 @@ struct Kernels {
   T (*steady)(const T* x, const T* c, std::size_t d);
   // score_j = base_j - 2 dot_j for `count` values, whole panels.
   void (*scores)(const T* dots, const T* base, std::size_t count, T* out);
-  // The places of the m lowest of `count` values, whole panels, of equals the first. `out` has room for `count` +
-  // panel.
+  // The places of the m lowest of `count` values, whole panels, of equals the first: the first m of `out`, which has
+  // room for `count`.
   void (*few)(const T* values, std::size_t count, std::size_t m, std::int32_t* out);
 
   // Fast: ||x - c||^2 in difference form, wrong by at most difference_error<T>(d) of it and underflow<T>(d).

@@ -50,7 +50,7 @@ inline void keep_lowest(const T* values, std::size_t m, std::size_t found, std::
 }
 
 // The places of the m lowest of `count` values, whole panels, of equals the first: the first m of `out`, which has room
-// for a place of each value and the lanes of a vector.
+// for `count`.
 //
 // The m-th lowest of the lanes' minima is a limit that at least m values do not exceed, and few others.
 template <class T>

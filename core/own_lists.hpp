@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "center_groups.hpp"
@@ -128,8 +129,7 @@ class OwnLists {
     Panels<T> middles;
     std::vector<T> dots, scores;
     std::vector<std::int32_t> places;
-    std::vector<std::uint32_t> asked, next,
-        askers;  // for each row and probe, a group; where its askers are; who they are
+    std::vector<std::uint32_t> asked, next, askers;  // a group for each row and probe; where its askers are; who
   };
 
   std::size_t probes(std::span<const Label> near) const { return std::min(probes_, near.size()); }

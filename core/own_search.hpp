@@ -29,7 +29,7 @@ class OwnSearch {
       }
       out += choose(x, centers, labels, rows[r]);
     }
-    if (glances(x.d)) out.ops.products = search_.whole_rows(rows.size() * lists_.length(), x.d);
+    if (glances(x.d)) out.ops.products = rows.size() * lists_.length();  // of sketches
     return out;
   }
 
