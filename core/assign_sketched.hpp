@@ -140,7 +140,7 @@ class AssignSketched {
     const bool enough = swap(labels, pool) >= kSwapsSave;
     out.ops += swap.ops();
     mode_ = enough ? Mode::hartigan : Mode::late;
-    if (enough) lists_.renew();  // the centers that went elsewhere are on none
+    if (enough) lists_.add(swap.beside(), pool);
     if (!enough) std::copy(before_.begin(), before_.end(), labels.begin());
     for (std::size_t i = 0; i < labels.size(); ++i) {
       if (labels[i] != before_[i]) search_.forget(static_cast<Row>(i)), ++out.moved;

@@ -47,6 +47,20 @@ class OwnLists {
     fresh_ = std::exchange(swept_, false);
   }
 
+  // A center that went elsewhere now stands beside another: it takes a place on the lists that have that one.
+  void add(std::span<const Label> beside, Pool& pool) {
+    if (length_ < 2) return;
+    pool.for_chunks(ids_.size() / length_, 4096, [&](std::size_t a, std::size_t b, int) {
+      for (Label* list = ids_.data() + a * length_; list != ids_.data() + b * length_; list += length_) {
+        for (std::size_t m = 0; m < length_; ++m) {
+          const Label added = beside[static_cast<std::size_t>(list[m])];
+          if (added == kUnassigned || std::find(list, list + length_, added) != list + length_) continue;
+          list[m > 0 ? m - 1 : length_ - 1] = added;  // lists have no order
+        }
+      }
+    });
+  }
+
   // Nothing moves, but the lists are not new: whether they have been made due.
   bool look_around_first() {
     if (fresh_) return false;
@@ -89,23 +103,28 @@ class OwnLists {
 
   // New lists for these rows; then look(rows) for all of them, some at a time. `sorted` is scratch.
   template <class Look>
-  Assigned sweep(const View& view, Groups& sorted, Pool& pool, Look&& look) {
+  Assigned look_around(const View& view, Groups& sorted, Pool& pool, Look&& look) {
     const Rows<const T> x = view.x;
     Assigned out;
     out.ops = groups_.form(view.centers, pool);
     length_ = std::min(kLength, view.centers.count());
     ids_.resize(x.n * length_, 0), scratch_.resize(static_cast<std::size_t>(pool.size()));
     sorted.sort(view.turn, Grouped{view.labels, groups_}, groups_.size(), kTogether, pool);
-    out += pool.tally<Assigned>(sorted.pieces().size(), 1, [&](std::size_t p, std::size_t, int worker) {
-      const auto& piece = sorted.pieces()[p];
-      const auto rows = sorted.rows(piece);
+    return out += pool.tally<Assigned>(sorted.pieces().size(), 1, [&](std::size_t p, std::size_t, int worker) {
+      const auto rows = sorted.rows(sorted.pieces()[p]);
+      const auto near = groups_.near(sorted.pieces()[p].cluster);
       Scratch& s = scratch_[static_cast<std::size_t>(worker)];
       Assigned part;
-      const auto near = groups_.near(piece.cluster);
       part.ops.products = ask(x, rows, near, s) + answer(x, rows, near, s);
       return part += look(rows);
     });
-    out.ops.products += audit(x, view.centers, sorted.order(), pool);
+  }
+
+  // The same, and what is found decides how many groups are asked the next time.
+  template <class Look>
+  Assigned sweep(const View& view, Groups& sorted, Pool& pool, Look&& look) {
+    Assigned out = look_around(view, sorted, pool, look);
+    out.ops.products += audit(view.x, view.centers, sorted.order(), pool);
     due_[view.turn.turn] = 0, swept_ = true;
     return out;
   }
@@ -203,9 +222,9 @@ class OwnLists {
   }
 
   // How many of some rows have the nearest of all centers on their list? If too few, twice as many groups are asked
-  // next.
+  // next; nobody needs to know if there can be no more.
   std::uint64_t audit(Rows<const T> x, const Panels<T>& all, std::span<const Row> order, Pool& pool) {
-    if (order.empty()) return 0;
+    if (order.empty() || probes_ >= std::min(kMostProbes, groups_.size())) return 0;
     const std::size_t wanted = std::clamp(order.size() / 64, kFewAudited, kAudited);
     const std::size_t every = (order.size() + wanted - 1) / wanted, audited = (order.size() + every - 1) / every;
     const std::size_t padded = all.panels() * all.width();
@@ -223,9 +242,8 @@ class OwnLists {
           });
       return listed;
     });
-    if (static_cast<double>(found) < kEnough * static_cast<double>(audited)) {
-      probes_ = std::min(2 * probes_, kMostProbes);
-    }
+    const bool enough = static_cast<double>(found) >= kEnough * static_cast<double>(audited);
+    if (!enough) probes_ = std::min(2 * probes_, kMostProbes);
     return audited * all.count();
   }
 

@@ -12,7 +12,8 @@
 
 #include "groups.hpp"
 #include "half.hpp"
-#include "neighbors.hpp"
+#include "own_lists.hpp"
+#include "panels.hpp"
 #include "parallel.hpp"
 #include "random.hpp"
 #include "sampled_split.hpp"
@@ -24,7 +25,16 @@ template <class T>
 class ClusterSwaps {
  public:
   ClusterSwaps(Rows<const T> x, const double* weights, std::size_t k, std::uint64_t seed)
-      : x_(x), weights_(weights), k_(k), seed_(seed), order_(x.n), cuts_(k), gain_(k), cost_(k), with_(k) {}
+      : x_(x),
+        weights_(weights),
+        k_(k),
+        seed_(seed),
+        order_(x.n),
+        cuts_(k),
+        gain_(k),
+        cost_(k),
+        with_(k),
+        beside_(k, kUnassigned) {}
 
   // Changes the labels. Returns the share of the energy that this saves: 0 if there is no swap.
   double operator()(std::span<Label> labels, Pool& pool) {
@@ -52,17 +62,19 @@ class ClusterSwaps {
       for (const Row i : groups.members(j)) labels[i] = static_cast<Label>(to);
       for (const Row i : second_half(*cut)) labels[i] = static_cast<Label>(j);
       used[j] = used[to] = used[*cut] = 1;
+      beside_[*cut] = static_cast<Label>(j);
       saved += gain_[*cut] - cost_[j];
     }
     for (const Cut& c : cuts_) energy += c.whole.energy;
     return saved > 0 ? saved / energy : 0.0;
   }
 
+  // For each cluster that was cut, the one that is now its second half.
+  std::span<const Label> beside() const { return beside_; }
   const Ops& ops() const { return ops_; }
 
  private:
-  static constexpr std::size_t kNear = 8;  // centers, among which the one to join with is looked for
-  static constexpr int kIterations = 2;    // of Projective Split
+  static constexpr int kIterations = 2;  // of Projective Split
 
   struct Cut {
     std::size_t begin = 0, middle = 0, end = 0;  // the halves in order_
@@ -96,24 +108,39 @@ class ClusterSwaps {
   }
 
   void find_cheapest_joins(Pool& pool) {
-    std::vector<T> means;
-    for (const Cut& c : cuts_) means.insert(means.end(), c.whole.mean.begin(), c.whole.mean.end());
-    Neighbors graph;
-    const std::size_t width = std::min(k_, kNear + 1);
-    NeighborSearch<T>()(Centers<T>(means.data(), k_, x_.d), width, Neighbors(), graph, pool);
-    ops_.distances += static_cast<std::uint64_t>(k_) * (k_ - 1) / 2;
-    for (std::size_t j = 0; j < k_; ++j) {
-      cost_[j] = std::numeric_limits<double>::infinity(), with_[j] = j;
-      for (std::size_t s = 0; s < graph.width; ++s) {
-        const auto i = static_cast<std::size_t>(graph.ids(j)[s]);
-        if (i == j) continue;
-        const double a = cuts_[i].whole.weight, b = cuts_[j].whole.weight, gap = graph.distances(j)[s];
-        const double cost = a + b > 0 ? a * b / (a + b) * gap * gap : 0.0;
-        if (cost < cost_[j]) cost_[j] = cost, with_[j] = i;
+    std::vector<T> values;
+    for (const Cut& c : cuts_) values.insert(values.end(), c.whole.mean.begin(), c.whole.mean.end());
+    const Rows<const T> means{values.data(), k_, x_.d};
+    std::vector<Label> own(k_);
+    std::iota(own.begin(), own.end(), 0), std::iota(with_.begin(), with_.end(), 0);
+    std::fill(cost_.begin(), cost_.end(), std::numeric_limits<double>::infinity());
+    Panels<T> panels;
+    panels.pack(means, nullptr, pool);
+    OwnLists<T> near(1);  // lists of the means for the means
+    Groups sorted;
+    const auto found = near.look_around({means, panels, own, {k_}}, sorted, pool, [&](std::span<const Row> rows) {
+      Assigned out;
+      for (const Row j : rows) {
+        for (const Label i : std::span(near.of(j), near.length())) {
+          out.ops.distances += consider_join(means, j, static_cast<std::size_t>(i));
+        }
       }
-    }
+      return out;
+    });
+    ops_ += found.ops;
   }
 
+  // Returns how many distances that took.
+  std::uint64_t consider_join(Rows<const T> means, std::size_t j, std::size_t with) {
+    if (with == j) return 0;
+    const double a = cuts_[with].whole.weight, b = cuts_[j].whole.weight;
+    const double square = kernel_.squared_distance(means[with], means[j], means.d);
+    const double cost = a + b > 0 ? a * b / (a + b) * square : 0.0;
+    if (cost < cost_[j]) cost_[j] = cost, with_[j] = with;
+    return 1;
+  }
+
+  const Kernels<T>& kernel_ = kernels<T>();
   Rows<const T> x_;
   const double* weights_;
   std::size_t k_;
@@ -122,6 +149,7 @@ class ClusterSwaps {
   std::vector<Cut> cuts_;
   std::vector<double> gain_, cost_;  // of cutting it; of joining it with `with_`
   std::vector<std::size_t> with_;
+  std::vector<Label> beside_;
   Ops ops_;
 };
 

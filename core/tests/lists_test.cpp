@@ -168,4 +168,40 @@ TEST(lists_are_due_when_few_rows_move_and_when_nothing_does) {
   CHECK(lists.due(0));
 }
 
+// After a swap, the center that went elsewhere is on every list that has the one beside which it is now, once; the
+// others are as they were.
+TEST(lists_take_a_center_that_now_stands_beside_one_of_theirs) {
+  const auto x = data::blobs<float>(500, 6, 30, 3);
+  const auto centers = as_centers(data::blobs<float>(60, 6, 30, 4));
+  const auto all = packed(centers);
+  k2::Pool pool(2);
+  const std::vector<Label> labels(x.n, 0);
+  k2::OwnLists<float> lists(1);
+  std::vector<Label> beside(60, k2::kUnassigned);
+  lists.add(beside, pool);  // there are none yet
+  k2::Groups sorted;
+  lists.sweep({x.rows(), all, labels, {x.n}}, sorted, pool, [](std::span<const Row>) { return k2::Assigned(); });
+  auto list = [&](std::size_t i) {
+    return std::vector<Label>(lists.of(static_cast<Row>(i)), lists.of(static_cast<Row>(i)) + lists.length());
+  };
+  std::vector<std::vector<Label>> before;
+  for (std::size_t i = 0; i < x.n; ++i) before.push_back(list(i));
+  beside[static_cast<std::size_t>(before[0][0])] = before[250][0] == before[0][0] ? before[250][1] : before[250][0];
+  const Label cut = before[0][0], added = beside[static_cast<std::size_t>(cut)];
+  lists.add(beside, pool);
+  std::size_t changed = 0;
+  for (std::size_t i = 0; i < x.n; ++i) {
+    const auto now = list(i);
+    const bool had_both = std::count(before[i].begin(), before[i].end(), added) > 0;
+    if (std::count(before[i].begin(), before[i].end(), cut) == 0 || had_both) {
+      CHECK(now == before[i]);
+      continue;
+    }
+    CHECK(std::count(now.begin(), now.end(), cut) == 1 && std::count(now.begin(), now.end(), added) == 1);
+    CHECK(std::set<Label>(now.begin(), now.end()).size() == now.size());
+    ++changed;
+  }
+  CHECK(changed > 0);
+}
+
 }  // namespace
