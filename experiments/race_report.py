@@ -158,6 +158,7 @@ def init_table(found: dict[str, Result]) -> Table:
     header = ["row", "GDI: seconds", "with early iterations", "faiss k-means++", "ratio to GDI", "why not"]
     notes = [
         "GDI: all up to the first iteration, sketches included, when no early iterations are asked for.",
+        "superkmeans hierarchical: with points of ours under a `max_time` that is over at once (k2means max_time).",
         "Of faiss: its first iteration less its second, which is all but the initialisation.",
     ]
     return Table("Initialisation: ours and faiss's k-means++", header, rows, notes)

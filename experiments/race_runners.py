@@ -149,12 +149,13 @@ class Ours(Runner):
 
     ours, stops, package, module = True, True, "k2means", "k2means"
 
-    def __init__(self, name: str, method: Any, init: Any) -> None:
+    def __init__(self, name: str, method: Any, init: Any, seconds: float | None = None) -> None:
         super().__init__(name)
-        self.method, self.init = method, init
+        self.method, self.init, self.seconds = method, init, seconds
 
     def config(self, p: Problem) -> str:
-        return f"cluster(X, {p.k}, method={self.method}, init={self.init}, tol={TOL} of the variance)"
+        limit = "" if self.seconds is None else f", seconds={self.seconds:g}"
+        return f"cluster(X, {p.k}, method={self.method}, init={self.init}, tol={TOL} of the variance{limit})"
 
     def require(self, p: Problem) -> None:
         return
@@ -171,7 +172,7 @@ class Ours(Runner):
                 run.init = now - record.seconds
             return enough is not None and enough(now, record.energy)
 
-        stop = Stop(max_iter=iterations, tol=p.tol)
+        stop = Stop(max_iter=iterations, tol=p.tol, seconds=self.seconds)
         with clock() as elapsed:
             watched = Watched(self.init, elapsed)
             result = cluster(
@@ -516,11 +517,13 @@ class Bisecting(Runner):
 
 
 OUR_RUNNER, GDI_ALONE = "k2means", "k2means no early"  # the second: its initialisation is GDI and nothing more
+HURRIED = "k2means max_time"  # what there is when it is told to stop at once: GDI, one early and one real iteration
 RUNNERS: dict[str, Runner] = {
     runner.name: runner
     for runner in (
         Ours(OUR_RUNNER, AUTO_METHOD, AUTO_INIT),
         Ours(GDI_ALONE, AUTO_METHOD, GDI(exact=False)),
+        Ours(HURRIED, AUTO_METHOD, AUTO_INIT, seconds=1e-9),
         Ours("k2means paper", K2(30), GDI()),
         OurDefault("k2means default"),
         Faiss("faiss"),
