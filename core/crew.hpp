@@ -13,9 +13,11 @@
 #include <chrono>
 #include <condition_variable>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace k2 {
@@ -24,8 +26,20 @@ class Crew {
  public:
   using Work = std::function<void(int worker)>;  // must not throw
 
+  // One that has nothing to do is kept for whoever needs as many: to start a thread takes longer than a small job.
+  static std::unique_ptr<Crew> hire(int size) {
+    std::unique_ptr<Crew> crew(idle_.exchange(nullptr));
+    if (crew && crew->at_home() && crew->size_ == size) return crew;
+    forget(std::move(crew));
+    return std::make_unique<Crew>(size);
+  }
+  static void dismiss(std::unique_ptr<Crew> crew) {
+    if (crew && crew->at_home()) crew.reset(idle_.exchange(crew.release()));
+    forget(std::move(crew));
+  }
+
   // Where the system gives no more threads, those there are do the work.
-  explicit Crew(int size) {
+  explicit Crew(int size) : size_(size) {
     try {
       for (int i = 1; i < size; ++i) {
         threads_.emplace_back([this, i] { serve(i); });
@@ -45,7 +59,6 @@ class Crew {
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
 
-  // A fork copies the memory but not the threads: the copy in a child has nobody, and its locks may be held for ever.
   bool at_home() const { return home_ == getpid(); }
 
   // The caller works as worker 0, and who of the others is there in time joins. While they finish and the caller has
@@ -72,6 +85,11 @@ class Crew {
   }
 
  private:
+  // A fork copies the memory but not the threads: the copy in a child has nobody, and its locks may be held for ever.
+  static void forget(std::unique_ptr<Crew> crew) {
+    if (crew && !crew->at_home()) (void)crew.release();
+  }
+
   using Clock = std::chrono::steady_clock;
   static constexpr auto kAwake = std::chrono::microseconds(200);
 
@@ -136,10 +154,12 @@ class Crew {
   const Work* work_ = nullptr;  // of this job; there while it is open or anybody is at it
   std::atomic<int> asleep_{0};
   std::atomic<bool> caller_asleep_{false}, quit_{false};
+  const int size_;
   const pid_t home_ = getpid();
   std::mutex mutex_;
   std::condition_variable wake_, done_;
   std::vector<std::thread> threads_;
+  inline static std::atomic<Crew*> idle_{nullptr};  // never more than one
 };
 
 }  // namespace k2

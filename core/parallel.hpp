@@ -51,9 +51,7 @@ class Pool {
   using Poll = std::function<bool()>;  // true: stop now
 
   explicit Pool(int threads, Poll poll = {}) : size_(std::max(1, threads)), poll_(std::move(poll)) {}
-  ~Pool() {
-    if (crew_ && !crew_->at_home()) (void)crew_.release();
-  }
+  ~Pool() { Crew::dismiss(std::move(crew_)); }
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
@@ -146,8 +144,8 @@ class Pool {
   }
 
   Crew& hire() {
-    if (crew_ && !crew_->at_home()) (void)crew_.release();
-    if (!crew_) crew_ = std::make_unique<Crew>(size_);
+    if (crew_ && !crew_->at_home()) Crew::dismiss(std::move(crew_));
+    if (!crew_) crew_ = Crew::hire(size_);
     return *crew_;
   }
 

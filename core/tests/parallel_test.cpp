@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -118,6 +119,34 @@ TEST(many_pools_work_at_once) {
   for (const std::size_t s : sums) CHECK(s == 20 * 199 * 100);
 }
 
+// The thread that works beside the caller: the caller's own chunk ends only when the other has come.
+std::thread::id mate(Pool& pool) {
+  std::atomic<std::thread::id> other{};
+  const auto caller = std::this_thread::get_id();
+  pool.for_chunks(2, 1, [&](std::size_t, std::size_t, int) {
+    if (std::this_thread::get_id() != caller) other = std::this_thread::get_id();
+    while (other.load() == std::thread::id()) std::this_thread::yield();
+  });
+  return other;
+}
+
+TEST(threads_of_a_pool_that_is_gone_serve_the_next_of_its_size) {
+  auto first = std::make_unique<Pool>(2), second = std::make_unique<Pool>(2);
+  const auto one = mate(*first), two = mate(*second);
+  CHECK(one != two);  // two at once share nobody
+  first.reset();
+  Pool third(2);
+  CHECK(mate(third) == one);
+  CHECK(mate(*second) == two);
+  second.reset();
+  Pool larger(3);  // needs more
+  std::atomic<int> there{0};
+  larger.for_chunks(3, 1, [&](std::size_t, std::size_t, int) {
+    for (++there; there < 3;) std::this_thread::yield();
+  });
+  CHECK(there == 3);
+}
+
 TEST(a_job_is_whole_whoever_comes_in_time) {
   for (int round = 0; round < 10; ++round) {
     Pool pool(64);  // far more than there are cores: many come late
@@ -160,6 +189,7 @@ TEST(a_pool_works_in_both_processes_after_a_fork) {
   Pool pool(3);
   auto sum = [&] { return pool.tally<std::size_t>(300, 1, [](std::size_t a, std::size_t, int) { return a; }); };
   const std::size_t want = sum();
+  (void)mate(*std::make_unique<Pool>(2));  // leaves a thread behind, which the child does not have
   const pid_t child = fork();
   if (child == 0) {
     bool same = sum() == want && sum() == want;
