@@ -41,7 +41,7 @@ class PrincipalAxes {
     const std::size_t m = sample_.size(), d = x_.d;
     side_ = std::min(m, d);
     gram_.assign(side_ * side_, 0.0);
-    if (d < m) {
+    if (are_directions()) {
       pool.for_chunks(d, 1, [&](std::size_t c, std::size_t, int) {
         for (const Row i : sample_) {
           kernel_.accumulate(x_[i], mean_.data(), static_cast<double>(x_[i][c]) - mean_[c], gram_.data() + c * d, d);
@@ -62,6 +62,8 @@ class PrincipalAxes {
     });
   }
 
+  bool are_directions() const { return x_.d < sample_.size(); }  // and not combinations of the sample's rows
+
   void iterate(Random& random, Pool& pool) {
     constexpr int kIterations = 4;
     const std::size_t m = side_, wanted = std::min(m, count_ + 9);
@@ -76,7 +78,8 @@ class PrincipalAxes {
         normalize(next.data() + j * m, m);
       });
       axes_.swap(next);
-      if (t % 2 == 1) orthonormalize(axes_, wanted, m);  // after two steps they are still far from being all the same
+      // After two steps they are still far from being all the same; at the end, `expand` does it for combinations.
+      if (t % 2 == 1 && (t + 1 < kIterations || are_directions())) orthonormalize(axes_, wanted, m);
     }
   }
 
@@ -84,7 +87,7 @@ class PrincipalAxes {
   void expand(Pool& pool) {
     const std::size_t m = side_, d = x_.d, have = std::min(count_, axes_.size() / m);
     directions_.assign(count_ * d, 0.0);
-    if (d < sample_.size()) {  // they are directions already
+    if (are_directions()) {
       std::copy_n(axes_.begin(), have * d, directions_.begin());
       return;
     }

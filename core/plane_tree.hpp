@@ -35,7 +35,7 @@ class PlaneTree {
   void operator()(const std::vector<Plane>& planes, std::span<const Row> rows, const std::vector<double>& origin,
                   Pool& pool) {
     // The same for any number of threads, and not so many that their sums would take much memory.
-    const std::size_t chunk = std::max<std::size_t>(8192, rows.size() / 64 + 1);
+    const std::size_t chunk = std::max<std::size_t>(2048, rows.size() / 64 + 1);
     const std::size_t size = (planes.size() + 1) * stride();
     leaf_.resize(rows.size());
     sums_.assign((rows.size() + chunk - 1) / chunk * size, 0.0);
