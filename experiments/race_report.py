@@ -9,7 +9,7 @@ from .race import FOREIGN, LEVELS
 from .race_data import ROWS
 from .race_figures import energy_over_time, growth_picture
 from .race_runners import MAX_ITER, OUR_RUNNER, RUNNERS
-from .race_tables import FAISS, PLUS_PLUS, Best, Result, every_row, goals, growth, init_seconds, results
+from .race_tables import FAISS, PLUS_PLUS, Best, Result, by_cpu, every_row, goals, growth, init_seconds
 from .render import Heading, Part, Picture, Table, Text, anchor, plain, put, to_markdown, write_page
 from .runner import read_results
 
@@ -20,8 +20,9 @@ UNSTEADY = 1e-4
 
 def write(folder: Path, docs: Path, readme: Path) -> str:
     """Write the page, its figures, and the table of the README if that has a place for it. Says what was written."""
-    found = results(read_results(folder).values())
-    said = write_page(docs, "race", page(found))
+    cpus = by_cpu(read_results(folder).values())
+    found = next(iter(cpus.values()), {})
+    said = write_page(docs, "race", page(found, dict(list(cpus.items())[1:])))
     if readme.is_file() and (text := with_headline(before := readme.read_text(encoding="utf-8"), headline(found))):
         if text != before:
             put(readme, text)
@@ -29,11 +30,16 @@ def write(folder: Path, docs: Path, readme: Path) -> str:
     return f"{said}; {readme} has no place for the table"
 
 
-def page(found: dict[str, Result]) -> list[Part]:
+def page(found: dict[str, Result], others: dict[str, dict[str, Result]] | None = None) -> list[Part]:
+    """`others`: what was raced on other CPUs."""
     parts: list[Part] = [Heading("The race: seconds to an energy", 1), *how(found)]
     parts += [Heading("Against the fastest peer"), *(level_table(found, level) for level in LEVELS)]
     parts += [Heading("Goals"), goal_table(found), Heading("Initialisation"), init_table(found)]
-    parts += [Heading("Growth"), *growth_parts(found), Heading("Row by row")]
+    parts += [Heading("Growth"), *growth_parts(found)]
+    for cpu, there in (others or {}).items():
+        if cpu:  # else nobody knows where it was
+            parts += other_parts(cpu, there)
+    parts += [Heading("Row by row")]
     for result in found.values():
         parts += row_parts(result)
     return [*parts, Heading("How this was made"), provenance(found)]
@@ -67,7 +73,8 @@ without refinement; those of a random or k-means++ start are far above 1.02 R.
   once at its shipped defaults, which may take a sample of the rows (a point).
 - Same threads for all, one process a row, a full-size warm-up, then runners in turns, or in a few parts one after the
   other. A time is the best of its repetitions; while others use more than {FOREIGN:.0%} of the
-  machine, a repetition is made again. Numbers of a row are of one session.
+  machine, a repetition is made again. Numbers of a row are of one session, and of one CPU: the one that most rows were
+  raced on; what was raced on another has a section of its own.
 - A pass for the labels after the last centers is timed apart. What a call cannot leave out is in its time: that pass
   of scikit-learn-intelex, BisectingKMeans and of the points, `K2Means` included.
 - ">": no peer gets there; the ratio is with the longest run of the one that came closest. "-": ours does not get there.
@@ -110,13 +117,15 @@ def level_table(found: dict[str, Result], level: float) -> Table:
     return Table(f"To {level_name(level)}", header, rows, ["Bold: a peer is faster."], left=2)
 
 
-def headline_table(found: dict[str, Result]) -> Table:
+def headline_table(found: dict[str, Result], every: bool = True) -> Table:
     header = ["data", "n×d"]
     for level in HEADLINE:
         header += [f"to {level_name(level)}: ours (s)", "fastest peer", "its (s)", "ratio"]
     rows = []
     for row in every_row(found):
         result = found.get(row)
+        if result is None and not every:
+            continue
         rows.append([*row_head(row, result), *(cell for level in HEADLINE for cell in against(result, level))])
     return Table("Seconds to an energy, ours and the fastest peer of each row", header, rows, left=2)
 
@@ -135,14 +144,28 @@ def with_headline(text: str, table: str) -> str | None:
     return re.sub(pattern, lambda _: f"{MARKERS[0]}\n{table}\n{MARKERS[1]}", text)
 
 
-def goal_table(found: dict[str, Result]) -> Table:
+def other_parts(cpu: str, found: dict[str, Result]) -> list[Part]:
+    """Rows raced on another CPU than the page's, lost ones and missed goals included."""
+    tables = headline_table(found, every=False), goal_table(found, every=False)
+    return [Heading(plain(f"On another CPU: {cpu}")), *tables]
+
+
+def goal_table(found: dict[str, Result], every: bool = True) -> Table:
     rows = []
     for goal in goals(found):
+        if not every:
+            goal.values = [v for v in goal.values if v[1] != "not run"]
+            if not goal.values:
+                continue
         values = [f"{'**' if ok is False else ''}{f'{plain(row)}: ' if row else ''}{value}{'**' if ok is False else ''}"
                   for row, value, ok in goal.values]  # fmt: skip
         state = f"**{goal.state}**" if goal.state == "missed" else goal.state
         rows.append([goal.text, state, "; ".join(values)])
-    return Table("Goals, and what was measured", ["goal", "", "by row"], rows, ["Bold: not enough."], left=3)
+    notes = [
+        "Bold: not enough.",
+        "superkmeans hierarchical: with points of ours under a `max_time` that is over at once (k2means max_time).",
+    ]
+    return Table("Goals, and what was measured", ["goal", "", "by row"], rows, notes, left=3)
 
 
 def init_table(found: dict[str, Result]) -> Table:
@@ -158,7 +181,7 @@ def init_table(found: dict[str, Result]) -> Table:
     header = ["row", "GDI: seconds", "with early iterations", "faiss k-means++", "ratio to GDI", "why not"]
     notes = [
         "GDI: all up to the first iteration, sketches included, when no early iterations are asked for.",
-        "superkmeans hierarchical: with points of ours under a `max_time` that is over at once (k2means max_time).",
+        "Also where faiss's was not raced: `python benchmarks/seeding.py`, as printed `benchmarks/results/seeding.md`.",
         "Of faiss: its first iteration less its second, which is all but the initialisation.",
     ]
     return Table("Initialisation: ours and faiss's k-means++", header, rows, notes)

@@ -129,6 +129,21 @@ def results(lines: Iterable[Line]) -> dict[str, Result]:
     return out
 
 
+def by_cpu(lines: Iterable[Line]) -> dict[str, dict[str, Result]]:
+    """The results on each CPU, "" where it was not told: first of the named one with most rows."""
+    lines = list(lines)
+    latest: dict[str, float] = {}
+    for line in lines:
+        if "curve" in line:
+            cpu = line.get("cpu", "")
+            latest[cpu] = max(latest.get(cpu, 0), line["at"])
+    found = {
+        cpu: results(line for line in lines if "curve" not in line or line.get("cpu", "") == cpu) for cpu in latest
+    }
+    order = sorted(found, key=lambda cpu: (cpu != "", len(found[cpu].keys() & ROWS.keys()), latest[cpu]), reverse=True)
+    return {cpu: found[cpu] for cpu in order}
+
+
 def row_order(row: str) -> tuple[int, str]:
     known = [*ROWS, *OVER_N]
     return (known.index(row) if row in known else len(known), row)

@@ -409,6 +409,23 @@ def test_the_report_has_every_row_those_we_lose_included(synthetic, tmp_path):
     assert readme.read_text(encoding="utf-8") == told
 
 
+def test_another_cpu_has_a_section_of_its_own_with_only_what_was_raced_there(synthetic):
+    lines = [
+        *({**line, "cpu": "wide"} for line in synthetic if "curve" in line),
+        {**line_of(WON, "k2means", {1.01: 4.0}, session="t", at=99), "cpu": "narrow"},
+        {**line_of(WON, "faiss", {1.01: 2.0}, session="t", at=99), "cpu": "narrow"},
+        *(line_of(row, "k2means", {1.01: 0.1}, session="u", at=100) for row in race_data.ROWS),
+    ]  # fmt: skip
+    wide, narrow, untold = cpus = race_tables.by_cpu(lines)
+    assert (wide, narrow, untold) == ("wide", "narrow", "")
+    assert cpus["wide"][WON].ratio(1.01) == 5.0  # its own, though the other is later
+    text = race_report.to_markdown(race_report.page(cpus["wide"], {cpu: cpus[cpu] for cpu in ("narrow", "")}))
+    section = text.split("## On another CPU: narrow")[1].split("\n## ")[0]
+    assert "| usps k=200 | 100×4 | 4.00 | faiss | 2.00 | **0.50** |" in section
+    assert "not run" not in section
+    assert "On another CPU: \n" not in text
+
+
 def test_a_readme_without_a_place_for_the_table_is_left_alone():
     assert race_report.with_headline("no markers here", "table") is None
     assert (
