@@ -73,8 +73,9 @@ without refinement; those of a random or k-means++ start are far above 1.02 R.
   once at its shipped defaults, which may take a sample of the rows (a point).
 - Same threads for all, one process a row, a full-size warm-up, then runners in turns, or in a few parts one after the
   other. A time is the best of its repetitions; while others use more than {FOREIGN:.0%} of the
-  machine, a repetition is made again. Numbers of a row are of one session, and of one CPU: the one that most rows were
-  raced on; what was raced on another has a section of its own.
+  machine, a repetition is made again. Numbers of a row are of one session; a peer that was not raced again there counts
+  as it was in its last one, which stands behind its name. All are of one CPU: the one that most rows were raced on;
+  what was raced on another has a section of its own.
 - A pass for the labels after the last centers is timed apart. What a call cannot leave out is in its time: that pass
   of scikit-learn-intelex, BisectingKMeans and of the points, `K2Means` included.
 - ">": no peer gets there; the ratio is with the longest run of the one that came closest. "-": ours does not get there.
@@ -209,7 +210,7 @@ def row_parts(result: Result) -> list[Part]:
     header = ["runner", *(level_name(level) for level in LEVELS), "energy reached (by R)", "in seconds",
               "init (s)", "labels (s)", "memory beyond the data (MB)", "runs"]  # fmt: skip
     order = sorted(result.bests.values(), key=lambda b: (not b.ours, b.point, b.hits.get(1.01, 1e9), b.longest))
-    rows = [[plain(b.name), *runner_cells(b)] for b in order]
+    rows = [[plain(b.shown), *runner_cells(b)] for b in order]
     rows += [[plain(name), *["gap"] * len(LEVELS), plain(why), *[""] * 5] for name, why in result.gaps.items()]
     notes = [f"{plain(b.name)}: `{b.config}`" for b in order]
     title = f"{result.row}, {result.n}×{result.d}, R = {result.R:.6g}, session {result.session}"

@@ -1,4 +1,5 @@
-"""The numbers of the race's report, from the lines of race.jsonl. Pure data; a ratio never leaves its session."""
+"""The numbers of the race's report, from the lines of race.jsonl. Pure data; a ratio leaves its session only for a peer
+that was not raced again there: it counts as it was in its last one, and its name says so."""
 
 from __future__ import annotations
 
@@ -36,6 +37,7 @@ class Best:
     memory: int | None = None  # bytes beyond what was there before
     versions: dict[str, str] = field(default_factory=dict)
     cpu: str = ""
+    session: str = ""  # if it is not that of the others
 
     def add(self, line: Line) -> None:
         self.foreign = line.get("foreign", 0.0) if not self.repetitions else min(self.foreign, line.get("foreign", 0.0))
@@ -47,6 +49,10 @@ class Best:
             self.hits[float(level)] = min(self.hits.get(float(level), math.inf), seconds)
         for t, seconds, energy in line["curve"]:
             self.curve[t] = (min(self.curve.get(t, (math.inf,))[0], seconds), energy)
+
+    @property
+    def shown(self) -> str:
+        return f"{self.name} ({self.session})" if self.session else self.name
 
     @property
     def points(self) -> list[Point]:
@@ -98,12 +104,12 @@ class Result:
     def rival(self, level: float) -> Rival | None:
         """The fastest peer; if none reaches the level, the one that came closest, of those that can go on."""
         peers = [b for b in self.bests.values() if not b.ours]
-        hits = [Rival(b.name, b.hits[level], True) for b in peers if level in b.hits]
+        hits = [Rival(b.shown, b.hits[level], True) for b in peers if level in b.hits]
         if hits:
             return min(hits, key=lambda r: r.seconds)
         others = [b for b in peers if not b.point] or peers
         closest = min(others, key=lambda b: b.reached, default=None)
-        return None if closest is None else Rival(closest.name, closest.longest, False)
+        return None if closest is None else Rival(closest.shown, closest.longest, False)
 
     def ratio(self, level: float) -> float | None:
         """The rival's seconds by ours; None if ours does not get there, or there is nobody to compare with."""
@@ -114,7 +120,8 @@ class Result:
 
 
 def results(lines: Iterable[Line]) -> dict[str, Result]:
-    """By row: of the last session that has ours and a peer, or else of the last one."""
+    """By row: of the last session that has ours and a peer, or else of the last one. Peers that it does not have are of
+    the last one before that has them."""
     lines = list(lines)
     sessions: dict[str, dict[str, list[Line]]] = {}
     for line in lines:
@@ -126,6 +133,13 @@ def results(lines: Iterable[Line]) -> dict[str, Result]:
         complete = [s for s in by_age if len({line["ours"] for line in s[1]}) == 2]
         session, found = (complete or by_age)[-1]
         out[row] = result(row, session, found, lines)
+        for earlier, others in reversed(by_age[: by_age.index((session, found))]):
+            have = out[row].bests
+            missing = [line for line in others if not line["ours"] and line["runner"] not in have]
+            for name, best in result(row, earlier, missing, lines).bests.items() if missing else ():
+                have[name] = best
+                best.session = earlier
+                out[row].gaps.pop(name, None)
     return out
 
 

@@ -356,6 +356,23 @@ def test_a_ratio_stays_within_a_session():
     assert (r.session, r.ratio(1.01)) == ("new", 4.0)
 
 
+def test_a_peer_that_was_not_raced_again_still_counts_and_says_of_which_session():
+    lines = [
+        line_of(WON, "k2means", {1.01: 2.0}, session="old", at=1),
+        line_of(WON, "faiss", {1.01: 9.0}, session="old", at=1),
+        line_of(WON, "minibatch", {1.01: 3.0}, session="old", at=1),
+        line_of(WON, "minibatch", {1.01: 1.0}, session="older", at=0),
+        line_of(WON, "k2means", {1.01: 1.5}, session="new", at=2),
+        line_of(WON, "faiss", {1.01: 6.0}, session="new", at=2),
+        line_of(WON, "minibatch", {1.01: 0.1}, session="later, and alone", at=3),
+    ]
+    r = found_of(*lines)[WON]
+    assert r.rival(1.01) == race_tables.Rival("minibatch (old)", 3.0, True)
+    assert (r.session, r.ratio(1.01), r.bests["faiss"].shown) == ("new", 2.0, "faiss")
+    assert r.ours is not None
+    assert r.ours.shown == "k2means"
+
+
 def test_a_peer_that_never_gets_there_counts_with_its_longest_run_and_is_marked():
     lines = [line_of(WON, "k2means", {1.01: 2.0, 1.0: 4.0}), line_of(WON, "faiss", {1.01: 5.0}, longest=40.0)]
     far = [line_of(WON, "superkmeans default", {}, longest=0.1, point=True, reached=1.001)]
