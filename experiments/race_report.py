@@ -165,6 +165,7 @@ def goal_table(found: dict[str, Result], every: bool = True) -> Table:
     notes = [
         "Bold: not enough.",
         "superkmeans hierarchical: with points of ours under a `max_time` that is over at once (k2means max_time).",
+        "What is missed, and why: `docs/decisions/0013-start.md`.",
     ]
     return Table("Goals, and what was measured", ["goal", "", "by row"], rows, notes, left=3)
 
