@@ -53,11 +53,11 @@ def draw(axis: Any, best: Best, color: str, index: int) -> None:
     seconds, energy = [s for _, s, _ in best.points], [e for _, _, e in best.points]
     if best.point or len(seconds) < 2:
         marker = MARKERS[index % len(MARKERS)]
-        axis.plot(seconds, energy, marker, color=color, markersize=7 if best.ours else 5, label=best.name)
+        axis.plot(seconds, energy, marker, color=color, markersize=7 if best.ours else 5, label=best.shown)
         return
     width = 2.6 if best.name == "k2means" else 1.3
     look: dict[str, Any] = {"linestyle": LINES[index % len(LINES)], "linewidth": width, "marker": ".", "markersize": 3}
-    axis.plot(seconds, energy, color=color, label=best.name, **look)
+    axis.plot(seconds, energy, color=color, label=best.shown, **look)
 
 
 def growth_picture(pairs: list[list[Growth]]) -> str:

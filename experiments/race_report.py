@@ -164,7 +164,7 @@ def goal_table(found: dict[str, Result], every: bool = True) -> Table:
         rows.append([goal.text, state, "; ".join(values)])
     notes = [
         "Bold: not enough.",
-        "superkmeans hierarchical: with points of ours under a `max_time` that is over at once (k2means max_time).",
+        "k2means max_time: ours under a `max_time` that is over at once; not its defaults, so it decides nothing.",
         "What is missed, and why: `docs/decisions/0013-start.md`.",
     ]
     return Table("Goals, and what was measured", ["goal", "", "by row"], rows, notes, left=3)
@@ -184,7 +184,7 @@ def init_table(found: dict[str, Result]) -> Table:
     notes = [
         "GDI: all up to the first iteration, sketches included, when no early iterations are asked for.",
         "Also where faiss's was not raced: `python benchmarks/seeding.py`, as printed `benchmarks/results/seeding.md`.",
-        "Of faiss: its first iteration less its second, which is all but the initialisation.",
+        "Of faiss: its first iteration less its second, which is all but the initialisation; of its last session here.",
     ]
     return Table("Initialisation: ours and faiss's k-means++", header, rows, notes)
 
@@ -246,7 +246,7 @@ def provenance(found: dict[str, Result]) -> Text:
 - Machine: {"; ".join(sorted({plain(b.cpu) for b in bests if b.cpu})) or "not told"}.
 - Versions: {", ".join(map(plain, versions)) or "none"}.
 - Left out, by name: {"; ".join(map(plain, gaps)) or "nobody"}.
-- Runners of which no row's last session has a run: {", ".join(map(plain, absent)) or "none"}.
+- Runners of which no row has a run: {", ".join(map(plain, absent)) or "none"}.
 - Times of which every repetition was disturbed by others: {"; ".join(map(plain, disturbed)) or "none"}.
 - Energies that differ between runs of one seed, by more than {UNSTEADY:g}: {"; ".join(map(plain, unsteady)) or "none"}.
 - Not run yet: {", ".join(plain(row) for row in ROWS if row not in found) or "nothing"}.

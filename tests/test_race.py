@@ -462,6 +462,13 @@ def test_goals_are_reached_missed_or_not_run_by_the_numbers(synthetic):
     assert ("glove100 k=4096", "not run", None) in hierarchical.values
 
 
+def test_a_point_is_won_by_the_defaults_alone():
+    hurried = line_of(LOST, race_tables.HURRIED, {1.01: 3.4})
+    lines = line_of(LOST, "k2means", {1.01: 9.0}), line_of(LOST, "superkmeans hierarchical", {1.02: 3.5}), hurried
+    goal = race_tables.hierarchical_goal(found_of(*lines))
+    assert (LOST, "0 of 1 points (1 with k2means max_time)", False) in goal.values
+
+
 def test_memory_is_what_came_on_top_and_gaps_stand_in_their_row(synthetic):
     r = found_of(*synthetic)[WON]
     assert r.bests["k2means"].memory == 2 * 10**6
