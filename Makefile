@@ -22,7 +22,7 @@ demo: $(VENV)/.package ## Cluster two datasets beside scikit-learn; prints a tab
 	$(BIN)/k2means demo
 
 test: core-test $(VENV)/.package $(VENV)/.test ## All tests: the core's in C++, then pytest (ARGS="-k name")
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
 
 core-test: $(VENV)/.test ## The core's tests, with its invariants checked
 	$(CORE_BUILD) -B build/core-test -DK2_CHECK=ON

@@ -34,6 +34,11 @@ SIMD = {"distance.hpp", "wide_impl.hpp", "tiles_impl.hpp", "exact_impl.hpp"} | {
 }
 
 
+def name(value):
+    """The same in every process, as pytest-xdist needs it; a set is not."""
+    return value if isinstance(value, str) else " ".join(sorted(value))
+
+
 @pytest.mark.parametrize(
     ("pattern", "allowed"),
     [
@@ -49,7 +54,7 @@ SIMD = {"distance.hpp", "wide_impl.hpp", "tiles_impl.hpp", "exact_impl.hpp"} | {
         (r"std::(cout|cerr|clog|printf|puts)|\bf?printf\(|#include <iostream>", set()),
         (r"\b(std::)?(mt19937|random_device|rand|srand)\b", set()),
     ],
-    ids=str,
+    ids=name,
 )
 def test_in_the_core_only_the_named_files_have_it(pattern, allowed):
     assert places(pattern, CORE) <= allowed
@@ -67,7 +72,7 @@ def test_in_the_core_only_the_named_files_have_it(pattern, allowed):
         (r"os\.environ", {"cluster.py", "cli.py", "demo.py"}),
         (r"import (matplotlib|pandas|polars|scipy)|from (matplotlib|pandas|polars|scipy)", {"demo.py", "cli.py"}),
     ],
-    ids=str,
+    ids=name,
 )
 def test_in_python_only_the_named_files_have_it(pattern, allowed):
     assert places(re.compile(pattern, re.MULTILINE), PYTHON) <= allowed
@@ -84,7 +89,7 @@ def test_in_python_only_the_named_files_have_it(pattern, allowed):
         (r"open\(\"a\+", {"runner.py"}),  # results are appended to, by nobody else
         (r"from k2means\.|import k2means\.|_core", set()),  # public names only
     ],
-    ids=str,
+    ids=name,
 )
 def test_in_the_experiments_only_the_named_files_have_it(pattern, allowed):
     assert places(re.compile(pattern, re.MULTILINE), EXPERIMENTS) <= allowed
