@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "distance.hpp"
@@ -43,7 +44,7 @@ class PlaneTree {
     pool.for_chunks(rows.size(), chunk, [&](std::size_t a, std::size_t b, int) {
       const auto part = rows.subspan(a, b - a);
       Label* leaf = leaf_.data() + a;
-      planes.size() > 1 ? walk(planes, part, leaf) : look(planes[0], part, leaf);
+      planes.size() > 1 ? walk(planes.size(), part, leaf) : look(planes[0], part, leaf);
       kernel_.add_up({x_.data, x_.d, part.data(), weights_, part.size(), leaf}, origin.data(),
                      sums_.data() + a / chunk * size);
     });
@@ -73,7 +74,8 @@ class PlaneTree {
   }
 
  private:
-  static constexpr std::size_t kBlock = 48;  // rows multiplied at once
+  static constexpr std::size_t kBlock = 48;             // rows multiplied at once
+  static constexpr std::size_t kNodes = 2 * kMost + 2;  // planes and leaves, and it is whole panels
 
   std::size_t stride() const { return x_.d + 5; }  // the sums of a leaf, see Kernels::add_up
 
@@ -81,6 +83,20 @@ class PlaneTree {
     directions_.clear();
     for (const Plane& p : planes) directions_.insert(directions_.end(), p.direction.begin(), p.direction.end());
     panels_.pack({directions_.data(), planes.size(), x_.d}, nullptr, pool);
+    // The nodes: the planes, and the leaves, which lead to themselves.
+    std::size_t level[kNodes] = {};
+    levels_ = 0;
+    for (std::size_t p = 0; p < kNodes; ++p) {
+      border_[p] = p < planes.size() ? static_cast<T>(planes[p].at) : T(0);
+      for (std::size_t side = 0; side < 2; ++side) {
+        const std::size_t next = p < planes.size() ? planes[p].next[side] : p;
+        const std::size_t node = next < Plane::kLeaf ? next : next - Plane::kLeaf + planes.size();
+        next_[p][side] = static_cast<std::uint8_t>(node);
+        if (p >= planes.size()) continue;
+        level[node] = level[p] + 1;  // planes lead to later ones
+        levels_ = std::max(levels_, level[node]);
+      }
+    }
   }
 
   // One plane: what is near it is told apart in double.
@@ -92,22 +108,23 @@ class PlaneTree {
     }
   }
 
-  // Products with all planes, and then from side to side. Nothing is fused: the same leaves on every CPU.
-  void walk(const std::vector<Plane>& planes, std::span<const Row> rows, Label* leaf) const {
-    const std::size_t padded = panels_.panels() * panels_.width();
-    std::vector<T> dots(kBlock * padded), at;
-    for (const Plane& p : planes) at.push_back(static_cast<T>(p.at));
+  // Products with all planes, and then from side to side, all rows of a block at once: none waits for another's memory,
+  // and there is no jump to guess. Nothing is fused: the same leaves on every CPU.
+  void walk(std::size_t planes, std::span<const Row> rows, Label* leaf) const {
+    std::vector<T> dots(kBlock * kNodes);
     for (std::size_t first = 0; first < rows.size(); first += kBlock) {
       const auto block = rows.subspan(first, std::min(kBlock, rows.size() - first));
       const T* row[kBlock];
       for (std::size_t r = 0; r < block.size(); ++r) prefetch_row(row[r] = x_[block[r]], x_.d);
-      panels_.heads(row, block.size(), dots.data(), padded);
-      for (std::size_t r = 0; r < block.size(); ++r) {
-        std::size_t p = 0;
-        do p = planes[p].next[dots[r * padded + p] > at[p]];
-        while (p < Plane::kLeaf);
-        leaf[first + r] = static_cast<Label>(p - Plane::kLeaf);
+      panels_.heads(row, block.size(), dots.data(), kNodes);
+      std::uint8_t at[kBlock] = {};  // the node where each row is
+      for (std::size_t level = 0; level < levels_; ++level) {
+        for (std::size_t r = 0; r < block.size(); ++r) {
+          const std::size_t p = at[r];
+          at[r] = next_[p][dots[r * kNodes + p] > border_[p]];
+        }
       }
+      for (std::size_t r = 0; r < block.size(); ++r) leaf[first + r] = static_cast<Label>(at[r] - planes);
     }
   }
 
@@ -116,6 +133,9 @@ class PlaneTree {
   const double* weights_;
   std::vector<T> directions_;
   Panels<T> panels_;
+  T border_[kNodes];
+  std::uint8_t next_[kNodes][2];  // the node on each side of a plane
+  std::size_t levels_ = 0;        // planes on the longest way to a leaf
   Large<Label> leaf_;
   std::vector<double> sums_;  // of each leaf
 };

@@ -7,38 +7,43 @@
 
 #include "distance.hpp"
 #include "groups.hpp"
-#include "large.hpp"
 #include "parallel.hpp"
 #include "types.hpp"
 
 namespace k2 {
 
-// The rows, from the one that costs most on; of equal ones the first comes first. A heap for each part of them, so that
-// they are made at once, and a heap of these heaps.
+// The rows, from the one that costs most on; of equal ones the first comes first. Few are wanted: of each part of the
+// rows only the costliest is kept, until that is taken.
+template <class T>
 class Costliest {
  public:
-  template <class T>
   Costliest(Rows<const T> x, const Centers<T>& centers, std::span<const Label> labels, Pool& pool)
-      : rows_(x.n), parts_((x.n + kPart - 1) / kPart) {
+      : x_(x), centers_(centers), labels_(labels), parts_((x.n + kPart - 1) / kPart) {
     pool.for_chunks(x.n, kPart, [&](std::size_t a, std::size_t b, int) {
-      for (std::size_t i = a; i < b; ++i) {
-        const T* own = centers[static_cast<std::size_t>(labels[i])];
-        rows_[i] = {kernels<T>().squared_distance(x[i], own, x.d), static_cast<Row>(i)};
-      }
-      parts_[a / kPart] = {rows_.data() + a, b - a};
-      std::make_heap(rows_.data() + a, rows_.data() + b);
+      Part& part = parts_[a / kPart];
+      part = {cost(a), a, b};
+      for (std::size_t i = a + 1; i < b; ++i) part.first = std::max(part.first, cost(i));
     });
-    std::make_heap(parts_.begin(), parts_.end(), behind);
+    std::make_heap(parts_.begin(), parts_.end());
   }
 
   bool empty() const { return parts_.empty(); }
   Row take() {
-    std::pop_heap(parts_.begin(), parts_.end(), behind);
-    std::span<Costly>& part = parts_.back();
-    std::pop_heap(part.begin(), part.end());
-    const Row row = part.back().row;
-    part = part.first(part.size() - 1);
-    part.empty() ? parts_.pop_back() : std::push_heap(parts_.begin(), parts_.end(), behind);
+    std::pop_heap(parts_.begin(), parts_.end());
+    Part& part = parts_.back();
+    const Row row = part.first.row;
+    if (part.heap.empty()) {  // the first of it
+      for (std::size_t i = part.begin; i < part.end; ++i) part.heap.push_back(cost(i));
+      std::make_heap(part.heap.begin(), part.heap.end());
+    }
+    std::pop_heap(part.heap.begin(), part.heap.end());
+    part.heap.pop_back();
+    if (part.heap.empty()) {
+      parts_.pop_back();
+    } else {
+      part.first = part.heap.front();
+      std::push_heap(parts_.begin(), parts_.end());
+    }
     return row;
   }
 
@@ -50,17 +55,29 @@ class Costliest {
     Row row;
     bool operator<(const Costly& o) const { return cost != o.cost ? cost < o.cost : row > o.row; }
   };
-  static bool behind(std::span<const Costly> a, std::span<const Costly> b) { return a[0] < b[0]; }
+  struct Part {
+    Costly first;  // of those not taken
+    std::size_t begin, end;
+    std::vector<Costly> heap = {};
+    bool operator<(const Part& o) const { return first < o.first; }
+  };
 
-  Large<Costly> rows_;
-  std::vector<std::span<Costly>> parts_;
+  Costly cost(std::size_t i) const {
+    const T* own = centers_[static_cast<std::size_t>(labels_[i])];
+    return {kernels<T>().squared_distance(x_[i], own, x_.d), static_cast<Row>(i)};
+  }
+
+  Rows<const T> x_;
+  const Centers<T>& centers_;
+  std::span<const Label> labels_;  // of a part they do not change before the first of it is taken
+  std::vector<Part> parts_;
 };
 
 // Returns the rows it gave a new label. Fewer than the empty clusters: there are no more distinct rows.
 template <class T>
 std::vector<Row> refill_empty(Rows<const T> x, const Centers<T>& centers, std::span<const std::int64_t> members,
                               std::span<Label> labels, Pool& pool) {
-  Costliest costliest(x, centers, labels, pool);
+  Costliest<T> costliest(x, centers, labels, pool);
   Groups groups;
   groups.sort(labels, centers.k, x.n, pool);
   const auto equal = [&](Row a, Row b) { return std::equal(x[a], x[a] + x.d, x[b]); };

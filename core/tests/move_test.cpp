@@ -1,6 +1,8 @@
 // The mean in fixed point and in double, and the refill of empty clusters.
 #include "move.hpp"
 
+#include <numeric>
+
 #include "check.hpp"
 #include "data.hpp"
 
@@ -136,6 +138,23 @@ TEST(empty_clusters_get_the_rows_that_cost_most_but_never_a_last_row) {
   // 101 costs 121, 100 costs 100 but is then the last of its cluster, so 2 (costs 4) goes
   CHECK((labels == std::vector<Label>{0, 0, 4, 1, 2, 3}));
   CHECK((given == std::vector<k2::Row>{5, 2}));
+}
+
+TEST(rows_are_taken_from_the_costliest_on_and_of_equals_the_first) {
+  const auto x = data::grid<float>(40000, 2, 30, 5);  // more than one part of the rows, and many equal costs
+  const float centers_at[] = {0, 0, 15, 15};
+  k2::Centers<float> centers(centers_at, 2, 2);
+  std::vector<Label> labels(x.n);
+  for (std::size_t i = 0; i < x.n; ++i) labels[i] = static_cast<Label>(i % 2);
+  auto cost = [&](k2::Row i) { return data::squared_distance(x[i], centers[static_cast<std::size_t>(labels[i])], 2); };
+  std::vector<k2::Row> want(x.n);
+  std::iota(want.begin(), want.end(), 0);
+  std::stable_sort(want.begin(), want.end(), [&](auto a, auto b) { return cost(a) > cost(b); });
+  k2::Pool pool(2);
+  k2::Costliest<float> costliest(x.rows(), centers, labels, pool);
+  std::vector<k2::Row> got;
+  while (!costliest.empty()) got.push_back(costliest.take());
+  CHECK(got == want);
 }
 
 TEST(rows_that_sit_on_their_center_are_not_taken) {

@@ -97,6 +97,8 @@ def working_dtype(X: Any) -> type[np.floating[Any]]:
 
 def check_rows(X: Any) -> NDArray[Any]:
     """X as a C-contiguous float matrix, without a copy if it is one. Whether it is finite, `prepare` tells."""
+    if type(X) is np.ndarray and X.ndim == 2 and X.size and X.flags.c_contiguous and X.dtype in ROOM:
+        return X  # check_array takes 0.2 ms to say so
     x: NDArray[Any] = check_array(X, dtype=working_dtype(X), order="C", ensure_all_finite=False, input_name="X")
     return x
 
