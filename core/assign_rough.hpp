@@ -12,6 +12,7 @@
 #include "large.hpp"
 #include "panels.hpp"
 #include "parallel.hpp"
+#include "swaps.hpp"
 #include "types.hpp"
 #include "weighing.hpp"
 
@@ -42,11 +43,21 @@ class AssignRough {
     });
   }
 
+  // Between two iterations: of clusters. Returns the share of the energy that is saved.
+  double swap(Rows<const T> x, std::size_t k, std::span<Label> labels, std::uint64_t seed, Ops& ops, Pool& pool) {
+    ClusterSwaps<T> swap(x, weighing_.weights(), k, seed, kCostly);
+    const double saved = swap(labels, pool);
+    if (saved > 0) graph_.add(swap.beside(), pool);
+    ops += swap.ops();
+    return saved;
+  }
+
   void forget(Row) {}
 
  private:
   static constexpr std::size_t kBlock = 48;  // rows whose products are made at once
   static constexpr double kRecall = 0.8;     // of the true neighbors
+  static constexpr double kCostly = 1.0;     // times the mean energy of a cluster: worth cutting
 
   struct Scratch {
     Panels<T> list;

@@ -35,6 +35,8 @@ class AnyEngine {
   virtual std::size_t certify() = 0;     // rows that certainly have their nearest center, if the method can tell
   virtual int mode() const = 0;          // of a method that has several: the one it is in
   virtual std::vector<Label> known() const = 0;  // neighbors or lists that the next step begins with; or none
+  // Swaps of clusters, if the method leaves it to its caller when: the share of the energy that is saved.
+  virtual double swap(std::uint64_t seed, Ops& ops) = 0;
   virtual const Centers<T>& centers() const = 0;
   virtual std::span<const Label> labels() const = 0;
 };
@@ -103,6 +105,14 @@ class Engine final : public AnyEngine<T> {
   std::vector<Label> known() const override {
     if constexpr (kGuarded) return assign_.known();
     return {};
+  }
+  double swap(std::uint64_t seed, Ops& ops) override {
+    if constexpr (requires { assign_.swap(x_, centers_.k, std::span<Label>(labels_), seed, ops, *pool_); }) {
+      const double saved = assign_.swap(x_, centers_.k, std::span<Label>(labels_), seed, ops, *pool_);
+      if (saved > 0) ops += move_(x_, std::span<Label>(labels_), centers_, *pool_).ops;
+      return saved;
+    }
+    return 0.0;
   }
   const Centers<T>& centers() const override { return centers_; }
   std::span<const Label> labels() const override { return labels_; }

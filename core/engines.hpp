@@ -11,7 +11,6 @@
 #include "measure.hpp"
 #include "seeding.hpp"
 #include "several.hpp"
-#include "swaps.hpp"
 
 namespace k2 {
 
@@ -57,7 +56,6 @@ std::unique_ptr<AnyEngine<T>> make_minibatch(const Problem<T>&, const typename R
   how template std::vector<T> means_of<T>(Rows<const T>, const double*, std::span<const Label>, std::size_t, Pool&);   \
   how template Survey survey_rows<T>(Rows<const T>, const double*, Pool&);                                             \
   how template Chosen plus_plus<T>(Rows<const T>, const double*, std::size_t, int, std::uint64_t, Pool&);              \
-  how template class ClusterSwaps<T>;                                                                                  \
   how template class GreedyDivision<T>;                                                                                \
   how template std::vector<Label> nearest_centers<T>(Rows<const T>, Rows<const T>, const T*, const Sketch<T>*, Pool&); \
   how template double energy_of<T>(Rows<const T>, const double*, Rows<const T>, const Label*, Pool&);                  \

@@ -55,6 +55,14 @@ void define(nb::module_& m, const char* name) {
           "certify", [](B& b) { return released([&] { return b.engine->certify(); }); },
           "How many rows certainly have the nearest of all centers.")
       .def(
+          "swap",
+          [](B& b, std::uint64_t seed) {
+            Ops ops;
+            const double saved = released([&] { return b.engine->swap(seed, ops); });
+            return std::make_pair(saved, tuple(ops));
+          },
+          "seed"_a, "Swaps of clusters between iterations of `rough`: (share of the energy saved, ops).")
+      .def(
           "mode", [](const B& b) { return b.engine->mode(); }, "Where it is, if it has several modes.")
       .def(
           "known",

@@ -71,18 +71,6 @@ void define_questions(nb::module_& m) {
       "fast"_a = false);
 
   m.def(
-      "swap_clusters",
-      [](Matrix<T> x, Weights w, Vector<Label> labels, std::size_t k, std::uint64_t seed, int threads) {
-        require(labels.shape(0) == x.shape(0), "labels and x differ in rows");
-        Pool pool(threads, interrupted);
-        std::vector<Label> out(labels.data(), labels.data() + labels.shape(0));
-        ClusterSwaps<T> swap(rows(x), pointer(w), k, seed);
-        const double saved = released([&] { return swap(out, pool); });
-        return std::make_tuple(give(std::move(out), {x.shape(0)}), saved, tuple(swap.ops()));
-      },
-      "x"_a.noconvert(), "weights"_a.none().noconvert(), "labels"_a.noconvert(), "k"_a, "seed"_a, "threads"_a);
-
-  m.def(
       "assign_capped",
       [](Matrix<T> x, Weights w, Matrix<T> centers, Vector<Label> labels, std::size_t cap, double step, int threads) {
         const std::size_t n = x.shape(0), k = centers.shape(0);

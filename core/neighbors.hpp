@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <vector>
 
 #include "distance.hpp"
@@ -19,6 +20,19 @@ struct Neighbors {
   std::span<const Label> ids(std::size_t l) const { return {id.data() + l * width, width}; }
   const double* distances(std::size_t l) const { return distance.data() + l * width; }
 };
+
+// A center that went elsewhere now stands beside another, beside[l] beside l: it takes a place on a list that has that
+// one, but not the place of `kept`. Such a list has no order.
+inline void give_place(std::span<Label> list, std::span<const Label> beside, Label kept = kUnassigned) {
+  const std::size_t size = list.size();
+  for (std::size_t m = 0; size > 1 && m < size; ++m) {
+    const Label added = beside[static_cast<std::size_t>(list[m])];
+    if (added == kUnassigned || std::find(list.begin(), list.end(), added) != list.end()) continue;
+    const std::size_t before = (m + size - 1) % size, after = (m + 1) % size;
+    const std::size_t place = list[before] != kept ? before : after;
+    if (place != m && list[place] != kept) list[place] = added;
+  }
+}
 
 // Keeps those of a stream of (lower, upper) intervals that may be among the `wanted` smallest.
 template <class T>

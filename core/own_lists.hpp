@@ -47,17 +47,11 @@ class OwnLists {
     fresh_ = std::exchange(swept_, false);
   }
 
-  // A center that went elsewhere now stands beside another: it takes a place on the lists that have that one.
+  // For each center the one that went elsewhere and now stands beside it.
   void add(std::span<const Label> beside, Pool& pool) {
     if (length_ < 2) return;
     pool.for_chunks(ids_.size() / length_, 4096, [&](std::size_t a, std::size_t b, int) {
-      for (Label* list = ids_.data() + a * length_; list != ids_.data() + b * length_; list += length_) {
-        for (std::size_t m = 0; m < length_; ++m) {
-          const Label added = beside[static_cast<std::size_t>(list[m])];
-          if (added == kUnassigned || std::find(list, list + length_, added) != list + length_) continue;
-          list[m > 0 ? m - 1 : length_ - 1] = added;  // lists have no order
-        }
-      }
+      for (std::size_t i = a; i < b; ++i) give_place(std::span(ids_).subspan(i * length_, length_), beside);
     });
   }
 

@@ -24,11 +24,13 @@ namespace k2 {
 template <class T>
 class ClusterSwaps {
  public:
-  ClusterSwaps(Rows<const T> x, const double* weights, std::size_t k, std::uint64_t seed)
+  // `costly`: only clusters of so many times the mean energy of one are cut.
+  ClusterSwaps(Rows<const T> x, const double* weights, std::size_t k, std::uint64_t seed, double costly = 0.0)
       : x_(x),
         weights_(weights),
         k_(k),
         seed_(seed),
+        costly_(costly),
         order_(x.n),
         cuts_(k),
         gain_(k),
@@ -48,7 +50,7 @@ class ClusterSwaps {
     std::stable_sort(cheap.begin(), cheap.end(), [&](auto a, auto b) { return cost_[a] < cost_[b]; });
     std::stable_sort(gainful.begin(), gainful.end(), [&](auto a, auto b) { return gain_[a] > gain_[b]; });
     std::vector<char> used(k_, 0);
-    double saved = 0.0, energy = 0.0;
+    double saved = 0.0;
     auto next = gainful.begin();
     for (const std::size_t j : cheap) {
       const std::size_t to = with_[j];
@@ -65,8 +67,7 @@ class ClusterSwaps {
       beside_[*cut] = static_cast<Label>(j);
       saved += gain_[*cut] - cost_[j];
     }
-    for (const Cut& c : cuts_) energy += c.whole.energy;
-    return saved > 0 ? saved / energy : 0.0;
+    return saved > 0 ? saved / energy_ : 0.0;
   }
 
   // For each cluster that was cut, the one that is now its second half.
@@ -92,18 +93,22 @@ class ClusterSwaps {
     }
     std::vector<SampledSplit<T>> splitters;
     for (int w = 0; w < pool.size(); ++w) splitters.emplace_back(x_, weights_, true);
+    ops_.additions += order_.size(), ops_.distances += order_.size();
+    energy_ = pool.tally<double>(k_, 1, [&](std::size_t j, std::size_t, int) {
+      const std::span<const Row> rows(order_.data() + cuts_[j].begin, cuts_[j].end - cuts_[j].begin);
+      cuts_[j].whole = half_of(x_, weights_, rows.size(), [&](std::size_t i) { return rows[i]; });
+      return cuts_[j].whole.energy;
+    });
     ops_ += pool.tally<Ops>(k_, 1, [&](std::size_t j, std::size_t, int worker) {
       Cut& c = cuts_[j];
-      const std::span<Row> rows(order_.data() + c.begin, c.end - c.begin);
-      c.whole = half_of(x_, weights_, rows.size(), [&](std::size_t i) { return rows[i]; });
+      if (c.whole.energy * static_cast<double>(k_) < costly_ * energy_) return Ops();
       Pool alone(1, worker == 0 ? pool.poll() : Pool::Poll());
+      const std::span<Row> rows(order_.data() + c.begin, c.end - c.begin);
       const auto found =
           splitters[static_cast<std::size_t>(worker)](rows, c.whole, kIterations, 1, Random(seed_, j), alone);
       c.middle = c.begin + found.left;
       gain_[j] = found.left > 0 ? c.whole.energy - found.a.energy - found.b.energy : 0.0;
-      Ops ops = found.ops;
-      ops.additions += rows.size(), ops.distances += rows.size();
-      return ops;
+      return found.ops;
     });
   }
 
@@ -145,6 +150,7 @@ class ClusterSwaps {
   const double* weights_;
   std::size_t k_;
   std::uint64_t seed_;
+  double costly_, energy_ = 0.0;
   std::vector<Row> order_;
   std::vector<Cut> cuts_;
   std::vector<double> gain_, cost_;  // of cutting it; of joining it with `with_`

@@ -21,6 +21,15 @@ def energy(x, labels, k, weights=None):
     return float(((x - centers[labels]) ** 2).sum(axis=1) @ (np.ones(len(x)) if weights is None else weights))
 
 
+def swapped(x, weights, labels, k, seed, threads):
+    """Labels after one round of swaps, the share of the energy that it says it saved, and its operations."""
+    survey, centers = _core.survey(x, weights, threads), _core.means(x, weights, labels, k, threads)
+    engine = _core.rough(x, weights, survey, centers, labels, k, 1, threads)
+    saved, ops = engine.swap(seed)
+    assert engine.energy() == pytest.approx(energy(x, engine.labels(), k, weights), rel=1e-5, abs=1e-6) or saved == 0
+    return engine.labels(), saved, ops
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_swap_gives_the_joined_their_own_and_joins_the_divided(weighted, dtype):
@@ -31,7 +40,7 @@ def test_a_swap_gives_the_joined_their_own_and_joins_the_divided(weighted, dtype
     weights = rng.uniform(0.5, 2.0, 500) if weighted else None
     labels = np.where(truth == 9, 8, truth).astype(np.int32)  # the last two share a cluster,
     labels[:25] = 9  # and the first has two
-    got, saved, ops = _core.swap_clusters(x, weights, labels, 10, 0, 2)
+    got, saved, ops = swapped(x, weights, labels, 10, 0, 2)
     before, after = (energy(x, each, 10, weights) for each in (labels, got))
     assert saved == pytest.approx(1 - after / before, rel=1e-5)
     assert len({tuple(np.unique(got[truth == t])) for t in range(10)}) == 10  # each has one label, its own
@@ -44,13 +53,13 @@ def test_swaps_never_raise_the_energy_and_leave_no_cluster_empty(problem, seed):
     x, k = problem.x, len(problem.centers)
     labels = np.random.default_rng(seed).integers(k, size=len(x)).astype(np.int32)
     labels[:k] = np.arange(min(k, len(x)))
-    got, saved, _ = _core.swap_clusters(x, problem.weights, labels, k, seed, 1)
+    got, saved, _ = swapped(x, problem.weights, labels, k, seed, 1)
     before, after = (energy(x.astype(np.float64), each, k, problem.weights) for each in (labels, got))
     assert after <= before * (1 + 1e-6) + 1e-6
     assert (saved == 0) == (got.tobytes() == labels.tobytes())
     assert set(got) == set(labels)
     for threads in (2, 3):
-        assert _core.swap_clusters(x, problem.weights, labels, k, seed, threads)[0].tobytes() == got.tobytes()
+        assert swapped(x, problem.weights, labels, k, seed, threads)[0].tobytes() == got.tobytes()
 
 
 def test_swaps_are_part_of_the_default_and_lower_its_energy():

@@ -1,6 +1,8 @@
 // The nearest of packed centers and the neighbors of centers, against looking at all of them.
 #include <limits>
+#include <set>
 
+#include "center_graph.hpp"
 #include "check.hpp"
 #include "data.hpp"
 #include "measure.hpp"
@@ -205,6 +207,76 @@ void check_refresh() {
 TEST(refreshed_neighbors_are_nearly_all_true_and_the_audit_knows) {
   check_refresh<float>();
   check_refresh<double>();
+}
+
+// Each with itself, none twice, most of the true ones, and the same for any number of threads.
+template <class T>
+void check_graph(const k2::Neighbors& graph, const k2::Neighbors& truth, double enough) {
+  std::size_t found = 0;
+  for (std::size_t l = 0; l < truth.id.size() / truth.width; ++l) {
+    const auto ids = graph.ids(l), want = truth.ids(l);
+    CHECK(std::set<Label>(ids.begin(), ids.end()).size() == truth.width);
+    CHECK(std::count(ids.begin(), ids.end(), static_cast<Label>(l)) == 1);
+    for (const Label j : ids) found += static_cast<std::size_t>(std::count(want.begin(), want.end(), j));
+  }
+  CHECK(static_cast<double>(found) >= enough * static_cast<double>(truth.id.size()));
+}
+
+template <class T>
+void check_group_neighbors() {
+  const std::size_t k = 1500, width = 24;
+  const auto places = data::blobs<T>(k, 6, 40, 3);
+  const k2::Centers<T> centers(places.value.data(), k, 6);
+  k2::Neighbors truth, out, alone;
+  k2::Pool pool(3), one(1);
+  k2::NeighborSearch<T>()(centers, width, {}, truth, pool);
+  CHECK(k2::GroupNeighbors<T>::serves(k, width) && !k2::GroupNeighbors<T>::serves(k, 128));
+  CHECK(k2::GroupNeighbors<T>()(centers, width, out, pool) < k * k / 2);
+  k2::GroupNeighbors<T>()(centers, width, alone, one);
+  CHECK(out.id == alone.id);
+  check_graph<T>(out, truth, 0.9);
+  const Matrix<T> same(k, 6);  // all twins: who is near is not said, but oneself is
+  const k2::Centers<T> twins(same.value.data(), k, 6);
+  k2::GroupNeighbors<T>()(twins, width, out, pool);
+  check_graph<T>(out, truth, 0.0);
+}
+TEST(neighbors_looked_for_in_groups_are_nearly_all_true) {
+  check_group_neighbors<float>();
+  check_group_neighbors<double>();
+}
+
+TEST(a_graph_is_followed_and_takes_a_center_that_went_elsewhere) {
+  const std::size_t k = 1500, width = 24;
+  auto places = data::blobs<float>(k, 6, 40, 3);
+  k2::Centers<float> centers(places.value.data(), k, 6);
+  k2::Pool pool(2);
+  k2::CenterGraph<float> graph(width);
+  graph.add(std::vector<Label>(k, k2::kUnassigned), pool);  // there is none yet
+  CHECK(graph.follow(centers, 0.8, pool) < k * k / 2);
+  const std::vector<Label> before = graph.saved();
+  CHECK(graph.follow(centers, 0.8, pool) == 32 * (k - 1) && graph.saved() == before);  // an audit, and it stays
+
+  std::vector<Label> beside(k, k2::kUnassigned);  // center 7 now stands beside center 900
+  beside[900] = 7;
+  std::copy_n(centers[900], 6, places[7]);
+  const k2::Centers<float> moved(places.value.data(), k, 6);
+  graph.add(beside, pool);
+  for (std::size_t l = 0; l < k; ++l) {
+    const auto ids = graph.ids(l);
+    CHECK(std::count(ids.begin(), ids.end(), static_cast<Label>(l)) == 1);
+    CHECK(std::set<Label>(ids.begin(), ids.end()).size() == width);
+    const auto had = std::span(before).subspan(l * width, width);
+    const bool beside_it = l == 7 || std::count(had.begin(), had.end(), 900) > 0;
+    CHECK(!beside_it || std::count(ids.begin(), ids.end(), 7) == 1);
+  }
+  k2::Neighbors truth;
+  k2::NeighborSearch<float>()(moved, width, {}, truth, pool);
+  for (const std::size_t l : {7, 900}) {
+    const auto ids = graph.ids(l), want = truth.ids(l);
+    const auto found =
+        std::count_if(ids.begin(), ids.end(), [&](Label j) { return std::count(want.begin(), want.end(), j); });
+    CHECK(found >= 18);
+  }
 }
 
 template <class T>

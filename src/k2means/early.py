@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from numpy.typing import NDArray
 
 from . import _core
 from .loop import Ops, Record, Stop, run
-from .measure import means
 from .methods import Problem
 
 NEIGHBORS, TURNS = 32, 2
@@ -26,31 +24,27 @@ def refine_early(
 ) -> tuple[NDArray[np.int32], Ops]:
     """Better labels than those of the problem, whose rows tell all of the real ones or not, and what they cost.
     Nothing begins after the deadline, by time.perf_counter(), but the first iteration."""
-    x, weights, threads, k = problem.x, problem.weights, problem.n_threads, len(problem.centers)
-    labels, ops = _iterate(problem, iterations, deadline)
-    if not tells_all:  # what is saved by swaps may lie in what the rows here do not tell
-        return labels, ops
-    for key in rng.integers(0, 2**63, size=ROUNDS).tolist():
+    p = problem
+    engine = _core.rough(p.x, p.weights, p.survey, p.centers, p.labels, NEIGHBORS, TURNS, p.n_threads)
+    ops = _iterate(engine, iterations, deadline)
+    # Else what is saved by swaps may lie in what the rows here do not tell.
+    for key in rng.integers(0, 2**63, size=ROUNDS).tolist() if tells_all else ():
         if time.perf_counter() >= deadline:
             break
-        labels, saved, counted = _core.swap_clusters(x, weights, labels, k, key, threads)
+        saved, counted = engine.swap(key)
         ops += Ops(*counted)
         if saved < SAVED:
             break
-        centers = means(x, weights, labels, k, threads)
-        labels, more = _iterate(replace(problem, centers=centers, labels=labels), AFTER_SWAPS, deadline)
-        ops += more
-    return labels, ops
+        ops += _iterate(engine, AFTER_SWAPS, deadline)
+    return engine.labels(), ops
 
 
-def _iterate(problem: Problem, most: int, deadline: float) -> tuple[NDArray[np.int32], Ops]:
+def _iterate(engine: Any, most: int, deadline: float) -> Ops:
     energies: list[Any] = [np.inf]
 
     def brings_little(record: Record) -> bool:
         energies.append(record.energy)
         return bool(energies[-1] > (1 - LITTLE) * energies[-2])
 
-    p = problem
-    engine = _core.rough(p.x, p.weights, p.survey, p.centers, p.labels, NEIGHBORS, TURNS, p.n_threads)
     trace = run(engine, Stop(max_iter=most, seconds=deadline), brings_little, started=0.0)
-    return engine.labels(), sum((r.ops for r in trace), Ops())
+    return sum((r.ops for r in trace), Ops())
