@@ -32,6 +32,7 @@ TOL = 1e-4  # of K2Means, relative to the mean variance of the features
 MAX_ITER = 100
 ELKAN_BYTES = 4 << 30  # of bounds, n·k floats
 SAMPLE_K = 16  # centers of the k-means++ by which the whole one is forecast
+SEEDING = "its k-means++ alone"
 
 
 class Gap(Exception):
@@ -228,10 +229,10 @@ class Faiss(Runner):
         self.counts = (25,) if shipped else None  # its default niter
 
     def options(self, iterations: int, p: Problem) -> dict[str, Any]:
+        out: dict[str, Any] = {"niter": iterations}
         if self.shipped:
-            return {}
-        out: dict[str, Any] = {
-            "niter": iterations,
+            return out
+        out |= {
             "seed": p.seed + 1,
             "min_points_per_centroid": 1,
             "max_points_per_centroid": 10**9,
@@ -246,7 +247,9 @@ class Faiss(Runner):
     def require(self, p: Problem) -> None:
         super().require(p)
         if self.init == "KMEANS_PLUS_PLUS" and p.k > SAMPLE_K:
-            require_budget(p, lambda: self._train(p, SAMPLE_K, 0))
+            require_budget(p, SEEDING, lambda: self._train(p, SAMPLE_K, 0), p.k / SAMPLE_K)
+        if self.shipped:
+            require_budget(p, "25 iterations", lambda: self._train(p, p.k, 1), 25)
 
     def _train(self, p: Problem, k: int, iterations: int, centers: Centers | None = None) -> Any:
         faiss = peer("faiss")
@@ -284,13 +287,13 @@ class Faiss(Runner):
         peer("faiss").knn(p.x, np.ascontiguousarray(centers, dtype=np.float32), 1)
 
 
-def require_budget(p: Problem, sample: Callable[[], object]) -> None:
-    """k-means++ cannot be stopped on the way: a few centers tell how long all of them would take."""
+def require_budget(p: Problem, what: str, sample: Callable[[], object], times: float) -> None:
+    """Of what cannot be stopped on the way: a part of it tells how long all of it would take."""
     with clock() as elapsed:
         sample()
-    seconds = elapsed() * p.k / SAMPLE_K
+    seconds = elapsed() * times
     if seconds > p.budget:
-        raise Gap(f"its k-means++ alone would take about {seconds:.0f} s, the budget is {p.budget:g} s")
+        raise Gap(f"{what} would take about {seconds:.0f} s, the budget is {p.budget:g} s")
 
 
 # ---- superkmeans -------------------------------------------------------------------------------------------------
@@ -339,6 +342,13 @@ class Super(Runner):
 
 
 # ---- scikit-learn ------------------------------------------------------------------------------------------------
+
+
+def require_seeding(p: Problem, rows: NDArray[np.float32]) -> None:
+    """Its k-means++ of these rows must be within the budget."""
+    seed, few = peer("sklearn.cluster").kmeans_plusplus, min(SAMPLE_K, p.k)
+    trials = 2 + int(np.log(p.k))  # as many as for all of k
+    require_budget(p, SEEDING, lambda: seed(rows, few, random_state=0, n_local_trials=trials), p.k / few)
 
 
 class _Enough(Exception):
@@ -390,10 +400,8 @@ class Sklearn(Runner):
         super().require(p)
         if self.algorithm == "elkan" and 4 * len(p.x) * p.k > ELKAN_BYTES:
             raise Gap(f"its n·k bounds need {4e-9 * len(p.x) * p.k:.0f} GB")
-        if self.init == "k-means++" and p.k > SAMPLE_K:
-            trials = 2 + int(np.log(p.k))  # as many as for all of k
-            seed = peer("sklearn.cluster").kmeans_plusplus
-            require_budget(p, lambda: seed(p.x, SAMPLE_K, random_state=0, n_local_trials=trials))
+        if self.init == "k-means++":
+            require_seeding(p, p.x)
 
     def model(self, p: Problem, iterations: int, init: Any, verbose: int = 0) -> Any:
         options: dict[str, Any] = {}
@@ -453,12 +461,10 @@ class Intelex(Sklearn):
         sample = Problem(p.x, min(p.k, SAMPLE_K), p.seed, p.threads, p.budget)
         if self.init == "k-means++":
             fit = peer("sklearnex.cluster").KMeans(sample.k, max_iter=1, n_init=1, n_jobs=p.threads).fit
-            require_budget(p, lambda: fit(p.x))
-        if self.shipped:  # 300 iterations that nothing can stop
-            with clock() as elapsed:
-                self.model(sample, 0, None).set_params(max_iter=2).fit(p.x)
-            if (seconds := elapsed() * p.k / sample.k * 100) > p.budget:
-                raise Gap(f"may take {seconds:.0f} s, the budget is {p.budget:g} s")
+            require_budget(p, SEEDING, lambda: fit(p.x), p.k / sample.k)
+        if self.shipped:
+            fit = self.model(sample, 0, None).set_params(max_iter=2).fit
+            require_budget(p, "300 iterations, its most,", lambda: fit(p.x), p.k / sample.k * 150)
 
     def fit(self, p: Problem, iterations: int, enough: Enough | None = None) -> Run:
         model = self.model(p, iterations, self.init)
@@ -483,6 +489,11 @@ class MiniBatch(Runner):
     def config(self, p: Problem) -> str:
         large = f"batch_size={self.batch(p)}, no early stop, no pass for the labels"
         return f"MiniBatchKMeans({p.k}, {'shipped defaults' if self.shipped else large})"
+
+    def require(self, p: Problem) -> None:
+        super().require(p)
+        batch = 1024 if self.shipped else self.batch(p)
+        require_seeding(p, p.x[: 3 * max(batch, p.k)])  # as many as it begins with
 
     def fit(self, p: Problem, iterations: int, enough: Enough | None = None) -> Run:
         options: dict[str, Any] = {}
@@ -510,8 +521,17 @@ class Bisecting(Runner):
     def config(self, p: Problem) -> str:
         return f"BisectingKMeans({p.k}, {self.options or 'shipped defaults'})"
 
+    def require(self, p: Problem) -> None:
+        """Every level of its tree has all rows; there are log2(k), at least."""
+        super().require(p)
+        few = min(SAMPLE_K, p.k)
+        require_budget(p, "its tree", lambda: self.model(p, few).fit(p.x), float(np.log2(p.k) / np.log2(few)))
+
+    def model(self, p: Problem, k: int) -> Any:
+        return peer("sklearn.cluster").BisectingKMeans(k, random_state=p.seed, **self.options)
+
     def fit(self, p: Problem, iterations: int, enough: Enough | None = None) -> Run:
-        model = peer("sklearn.cluster").BisectingKMeans(p.k, random_state=p.seed, **self.options)
+        model = self.model(p, p.k)
         seconds = fit_seconds(model, p.x)
         return Run(model.cluster_centers_, seconds, 1)
 

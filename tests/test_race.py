@@ -192,6 +192,25 @@ def test_a_runner_that_is_always_here_gives_k_centers(name):
 
 
 @pytest.mark.parametrize(
+    "name",
+    [
+        "scikit-learn",
+        "minibatch",
+        "minibatch default",
+        "bisecting",
+        "bisecting default",
+        "faiss default",
+        "intelex default",
+    ],
+)
+def test_what_nothing_can_stop_is_not_begun_if_the_budget_is_too_small_for_it(name):
+    pytest.importorskip(RUNNERS[name].module)
+    RUNNERS[name].require(replace(P, budget=60.0))
+    with pytest.raises(Gap, match=r"would take about \d+ s, the budget is 1e-09 s"):
+        RUNNERS[name].require(replace(P, budget=1e-9))
+
+
+@pytest.mark.parametrize(
     ("name", "module"),
     [("faiss", "faiss"), ("faiss k-means++", "faiss"), ("superkmeans", "superkmeans"), ("intelex", "sklearnex")],
 )
