@@ -249,7 +249,7 @@ class Faiss(Runner):
         if self.init == "KMEANS_PLUS_PLUS" and p.k > SAMPLE_K:
             require_budget(p, SEEDING, lambda: self._train(p, SAMPLE_K, 0), p.k / SAMPLE_K)
         if self.shipped:
-            require_budget(p, "25 iterations", lambda: self._train(p, p.k, 1), 25)
+            require_iterations(p, 25, lambda iterations: self._train(p, p.k, iterations))
 
     def _train(self, p: Problem, k: int, iterations: int, centers: Centers | None = None) -> Any:
         faiss = peer("faiss")
@@ -291,7 +291,21 @@ def require_budget(p: Problem, what: str, sample: Callable[[], object], times: f
     """Of what cannot be stopped on the way: a part of it tells how long all of it would take."""
     with clock() as elapsed:
         sample()
-    seconds = elapsed() * times
+    require_seconds(p, what, elapsed() * times)
+
+
+def require_iterations(p: Problem, most: int, fit: Callable[[int], object]) -> None:
+    """The same, for so many iterations: by a few of them."""
+    fit(1)  # what happens only once in a process is not to be counted for each
+    seconds = []
+    for iterations in (1, 3):
+        with clock() as elapsed:
+            fit(iterations)
+        seconds.append(elapsed())
+    require_seconds(p, f"{most} iterations", seconds[0] + (most - 1) * max(0.0, seconds[1] - seconds[0]) / 2)
+
+
+def require_seconds(p: Problem, what: str, seconds: float) -> None:
     if seconds > p.budget:
         raise Gap(f"{what} would take about {seconds:.0f} s, the budget is {p.budget:g} s")
 
@@ -458,13 +472,13 @@ class Intelex(Sklearn):
 
     def require(self, p: Problem) -> None:
         Runner.require(self, p)
-        sample = Problem(p.x, min(p.k, SAMPLE_K), p.seed, p.threads, p.budget)
         if self.init == "k-means++":
-            fit = peer("sklearnex.cluster").KMeans(sample.k, max_iter=1, n_init=1, n_jobs=p.threads).fit
-            require_budget(p, SEEDING, lambda: fit(p.x), p.k / sample.k)
+            few = min(p.k, SAMPLE_K)
+            fit = peer("sklearnex.cluster").KMeans(few, max_iter=1, n_init=1, n_jobs=p.threads).fit
+            require_budget(p, SEEDING, lambda: fit(p.x), p.k / few)
         if self.shipped:
-            fit = self.model(sample, 0, None).set_params(max_iter=2).fit
-            require_budget(p, "300 iterations, its most,", lambda: fit(p.x), p.k / sample.k * 150)
+            most = 300
+            require_iterations(p, most, lambda t: fit_seconds(self.model(p, 0, None).set_params(max_iter=t), p.x))
 
     def fit(self, p: Problem, iterations: int, enough: Enough | None = None) -> Run:
         model = self.model(p, iterations, self.init)
