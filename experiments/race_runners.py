@@ -12,7 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -33,6 +33,7 @@ MAX_ITER = 100
 ELKAN_BYTES = 4 << 30  # of bounds, n·k floats
 SAMPLE_K = 16  # centers of the k-means++ by which the whole one is forecast
 SEEDING = "its k-means++ alone"
+SHORT = 2048  # values, of rows that are turned in no time
 
 
 class Gap(Exception):
@@ -248,6 +249,9 @@ class Faiss(Runner):
         super().require(p)
         if self.init == "KMEANS_PLUS_PLUS" and p.k > SAMPLE_K:
             require_budget(p, SEEDING, lambda: self._train(p, SAMPLE_K, 0), p.k / SAMPLE_K)
+        if self.kind == "SuperKmeans" and p.x.shape[1] > SHORT:
+            few = replace(p, x=np.ascontiguousarray(p.x[:64, :SHORT]))
+            require_budget(p, "to turn its rows", lambda: self._train(few, 2, 1), (p.x.shape[1] / SHORT) ** 3)
         if self.shipped:
             require_iterations(p, 25, lambda iterations: self._train(p, p.k, iterations))
 
