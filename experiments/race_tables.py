@@ -4,7 +4,7 @@ that was not raced again there: it counts as it was in its last one, and its nam
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -275,6 +275,7 @@ def goals(found: dict[str, Result]) -> list[Goal]:
         pass_goal(found),
         *growth_goals(found),
         memory_goal(found),
+        end_goal(found),
         hierarchical_goal(found),
     ]
 
@@ -334,21 +335,43 @@ def memory_goal(found: dict[str, Result]) -> Goal:
     return goal
 
 
-def hierarchical_goal(found: dict[str, Result]) -> Goal:
-    """At every one of its points, by defaults; beside it, if ours may also be told to stop at once by `max_time`."""
-    goal = Goal("k ≥ 1000: after the seconds that superkmeans hierarchical takes, ours has the lower energy")
+def beside_hierarchical(found: dict[str, Result]) -> Iterator[tuple[str, Best | None, Best | None, Best | None]]:
+    """The rows with k ≥ 1000: superkmeans hierarchical, ours, and ours in a hurry; those that were run."""
     for row in every_row(found):
         r = found.get(row)
-        if (ROWS[row].k if r is None else r.k) < 1000:
-            continue
-        theirs = r.bests.get(HIERARCHICAL) if r is not None else None
-        if r is None or theirs is None or r.ours is None:
+        if (ROWS[row].k if r is None else r.k) >= 1000:
+            bests = {} if r is None else r.bests
+            yield row, bests.get(HIERARCHICAL), bests.get(OUR_RUNNER), bests.get(HURRIED)
+
+
+def end_goal(found: dict[str, Result]) -> Goal:
+    """A peer is not run on once it is at R: what it would have later is not known."""
+    goal = Goal("k ≥ 1000: at the moment ours has used its seconds, superkmeans hierarchical has the higher energy")
+    for row, theirs, ours, _ in beside_hierarchical(found):
+        if theirs is None or ours is None:
             goal.values.append((row, "not run", None))
             continue
-        won, all_points = points_won([r.ours], theirs), len(theirs.points)
+        mine, other = (b.energy_at(ours.longest) or math.inf for b in (ours, theirs))
+        told = f"{mine:.4f} R, " + (f"{other:.4f} R" if other < math.inf else "nothing yet")
+        if theirs.hits.get(1.0, math.inf) < ours.longest:
+            goal.values.append((row, f"{told} and not run on", None))
+        else:
+            goal.values.append((row, told, mine < other))
+    return goal
+
+
+def hierarchical_goal(found: dict[str, Result]) -> Goal:
+    """The same at every moment that it has a result, by defaults; beside it, if ours may also be told to stop at once
+    by `max_time`."""
+    goal = Goal("k ≥ 1000: after the seconds that superkmeans hierarchical takes, ours has the lower energy")
+    for row, theirs, ours, hurried in beside_hierarchical(found):
+        if theirs is None or ours is None:
+            goal.values.append((row, "not run", None))
+            continue
+        won, all_points = points_won([ours], theirs), len(theirs.points)
         told = f"{won} of {all_points} points"
-        if won < all_points and HURRIED in r.bests:
-            told += f" ({points_won([r.ours, r.bests[HURRIED]], theirs)} with {HURRIED})"
+        if won < all_points and hurried is not None:
+            told += f" ({points_won([ours, hurried], theirs)} with {HURRIED})"
         goal.values.append((row, told, won == all_points))
     return goal
 

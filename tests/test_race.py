@@ -210,6 +210,14 @@ def test_what_nothing_can_stop_is_not_begun_if_the_budget_is_too_small_for_it(na
         RUNNERS[name].require(replace(P, budget=1e-9))
 
 
+def test_rows_too_long_to_be_turned_are_not():
+    pytest.importorskip("faiss")
+    long = replace(P, x=np.random.default_rng(0).normal(size=(64, 3 * race_runners.SHORT)).astype(np.float32))
+    RUNNERS["faiss"].require(replace(long, budget=1e-9))  # it does not turn them
+    with pytest.raises(Gap, match=r"to turn its rows would take about \d+ s"):
+        RUNNERS["faiss super"].require(replace(long, budget=1e-9))
+
+
 @pytest.mark.parametrize(
     ("name", "module"),
     [("faiss", "faiss"), ("faiss k-means++", "faiss"), ("superkmeans", "superkmeans"), ("intelex", "sklearnex")],
@@ -476,7 +484,7 @@ def test_goals_are_reached_missed_or_not_run_by_the_numbers(synthetic):
     assert (by_row[WON], by_row["yale k=200"]) == (True, None)
     thousand = next(g for text, g in states.items() if "k = 1000: at least" in text)
     assert thousand.state == "missed"
-    hierarchical = next(g for text, g in states.items() if "hierarchical" in text)
+    hierarchical = next(g for text, g in states.items() if "seconds that superkmeans hierarchical" in text)
     assert (LOST, "0 of 1 points", False) in hierarchical.values  # 1.02 R both: not lower
     assert ("glove100 k=4096", "not run", None) in hierarchical.values
 
@@ -486,6 +494,20 @@ def test_a_point_is_won_by_the_defaults_alone():
     lines = line_of(LOST, "k2means", {1.01: 9.0}), line_of(LOST, "superkmeans hierarchical", {1.02: 3.5}), hurried
     goal = race_tables.hierarchical_goal(found_of(*lines))
     assert (LOST, "0 of 1 points (1 with k2means max_time)", False) in goal.values
+
+
+@pytest.mark.parametrize(
+    ("theirs", "told", "reached"),
+    [
+        ({1.02: 3.5}, "1.0100 R, 1.0200 R", True),
+        ({1.02: 3.5, 1.005: 8.0}, "1.0100 R, 1.0050 R", False),
+        ({1.02: 11.0}, "1.0100 R, nothing yet", True),
+        ({1.02: 3.5, 1.0: 8.0}, "1.0100 R, 1.0000 R and not run on", None),
+    ],
+)
+def test_who_has_less_when_ours_has_used_its_seconds(theirs, told, reached):
+    lines = line_of(LOST, "k2means", {1.01: 9.0}), line_of(LOST, "superkmeans hierarchical", theirs)
+    assert (LOST, told, reached) in race_tables.end_goal(found_of(*lines)).values
 
 
 def test_memory_is_what_came_on_top_and_gaps_stand_in_their_row(synthetic):
