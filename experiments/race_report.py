@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 from .race import FOREIGN, LEVELS
@@ -240,12 +241,13 @@ def provenance(found: dict[str, Result]) -> Text:
     unsteady = [f"{r.row}: {b.name} ({b.deviation:.1e})" for r in found.values() for b in r.bests.values()
                 if b.deviation > UNSTEADY]  # fmt: skip
     absent = [name for name in RUNNERS if name not in {b.name for b in bests}]
-    gaps = sorted({f"{name} ({why})" for r in found.values() for name, why in r.gaps.items()})
+    gaps = Counter(name for r in found.values() for name in r.gaps)
+    left_out = ", ".join(f"{plain(name)} {gaps[name]}" for name in sorted(gaps))
     return Text(
         f"""
 - Machine: {"; ".join(sorted({plain(b.cpu) for b in bests if b.cpu})) or "not told"}.
 - Versions: {", ".join(map(plain, versions)) or "none"}.
-- Left out, by name: {"; ".join(map(plain, gaps)) or "nobody"}.
+- Left out, on how many rows (why, their tables tell): {left_out or "nobody"}.
 - Runners of which no row has a run: {", ".join(map(plain, absent)) or "none"}.
 - Times of which every repetition was disturbed by others: {"; ".join(map(plain, disturbed)) or "none"}.
 - Energies that differ between runs of one seed, by more than {UNSTEADY:g}: {"; ".join(map(plain, unsteady)) or "none"}.
