@@ -23,11 +23,11 @@ struct LargeAllocator {
   T* allocate(std::size_t n) {
     constexpr std::size_t kPage = std::size_t{1} << 21;
     if (n * sizeof(T) < 2 * kPage) return std::allocator<T>().allocate(n);
-    const std::size_t bytes = (n * sizeof(T) + kPage - 1) / kPage * kPage;
-    void* p = std::aligned_alloc(kPage, bytes);
+    const std::size_t filled = n * sizeof(T) / kPage * kPage;  // large pages: of the last one much may stay empty
+    void* p = std::aligned_alloc(kPage, filled + kPage);
     if (!p) throw std::bad_alloc();
 #if defined(__linux__)
-    madvise(p, bytes, MADV_HUGEPAGE);  // a wish: what it answers does not matter
+    madvise(p, filled, MADV_HUGEPAGE);  // a wish: what it answers does not matter
 #endif
     return static_cast<T*>(p);
   }
