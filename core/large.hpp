@@ -21,9 +21,8 @@ struct LargeAllocator {
   LargeAllocator(const LargeAllocator<U>&) {}
 
   T* allocate(std::size_t n) {
-    constexpr std::size_t kPage = std::size_t{1} << 21;
-    if (n * sizeof(T) < 2 * kPage) return std::allocator<T>().allocate(n);
-    const std::size_t filled = n * sizeof(T) / kPage * kPage;  // large pages: of the last one much may stay empty
+    if (is_small(n)) return std::allocator<T>().allocate(n);
+    const std::size_t filled = n * sizeof(T) / kPage * kPage;  // by large pages; of one more, much might stay empty
     void* p = std::aligned_alloc(kPage, filled + kPage);
     if (!p) throw std::bad_alloc();
 #if defined(__linux__)
@@ -31,10 +30,7 @@ struct LargeAllocator {
 #endif
     return static_cast<T*>(p);
   }
-  void deallocate(T* p, std::size_t n) {
-    constexpr std::size_t kPage = std::size_t{1} << 21;
-    n * sizeof(T) < 2 * kPage ? std::allocator<T>().deallocate(p, n) : std::free(p);
-  }
+  void deallocate(T* p, std::size_t n) { is_small(n) ? std::allocator<T>().deallocate(p, n) : std::free(p); }
   // What is not given a value has none: clearing it first would be a pass over all of it, by one thread.
   template <class U>
   void construct(U* p) {
@@ -45,6 +41,10 @@ struct LargeAllocator {
     ::new (static_cast<void*>(p)) U(std::forward<Args>(args)...);
   }
   bool operator==(const LargeAllocator&) const { return true; }
+
+ private:
+  static constexpr std::size_t kPage = std::size_t{1} << 21;
+  static bool is_small(std::size_t n) { return n * sizeof(T) < 2 * kPage; }
 };
 
 template <class T>
